@@ -102,7 +102,7 @@ def with_transformers() -> Iterator[dict[str, Way]]:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from capcal_lib.sampling.engines.chat import encode
+    from capcal_lib.sampling.engines.chat import encode_all
     from capcal_lib.sampling.engines.transformers import TransformersEngine
 
     engine = TransformersEngine(MODEL)
@@ -113,7 +113,8 @@ def with_transformers() -> Iterator[dict[str, Way]]:
     ends = torch.tensor(sorted(engine.ends), device=engine.device)
 
     def generate(request: Request, sampling: Sampling, number: int) -> int:
-        ids = torch.tensor([encode(engine.tokenizer, MODEL, request)], device=engine.device)
+        prompt = encode_all(engine.tokenizer, MODEL, [request])
+        ids = torch.tensor(prompt, device=engine.device)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             rows = plain.generate(
@@ -147,7 +148,7 @@ def with_vllm() -> Iterator[dict[str, Way]]:
     """
     from vllm import SamplingParams
 
-    from capcal_lib.sampling.engines.chat import encode
+    from capcal_lib.sampling.engines.chat import encode_all
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
     engine: Any = VllmEngine(MODEL)
@@ -155,7 +156,7 @@ def with_vllm() -> Iterator[dict[str, Way]]:
     def generate(requests: Sequence[Request], sampling: Sampling) -> int:
         prompts = [
             {
-                "prompt_token_ids": encode(engine.tokenizer, MODEL, request),
+                "prompt_token_ids": encode_all(engine.tokenizer, MODEL, [request])[0],
                 "cache_salt": f"salt {next(Salts)}",
             }
             for request in requests

@@ -1,5 +1,5 @@
 """The paper's experiment, whole and small: seven sets, a server of the paper's model that fails now
-and then, hidden states from elsewhere, both recipes, killed twice."""
+and then, hidden states from elsewhere, and a kill."""
 
 import base64
 import csv
@@ -229,72 +229,72 @@ def table(printed: str) -> pd.DataFrame:
     return found.astype({"measured": float}).set_index(["dataset", "method"])["measured"]
 
 
-def read_states(folder: Path, server: Model, recipe: str, place: tuple[str, str]) -> None:
-    """Read the hidden states of a split elsewhere, as where the weights are."""
-    dataset, split = place
-    asked = ["features", "--model", MODEL, "--engine", "simulated", "--store", str(folder / recipe)]
-    subprocess.run(
-        command(*asked, "--dataset", dataset, "--split", split),
-        env=environment(folder, server),
-        capture_output=True,
-        check=True,
-    )
+READ = """
+import sys
+from capcal_lib.probes.features import extract
+from capcal_lib.runs import find_run
+_, store, model, *places = sys.argv
+for place in places:
+    extract(find_run(store, model, *place.split(":")), engine="simulated")
+"""
 
 
-def read_what_is_left(laboratory: Path, model: Model, recipe: str, said: str) -> int:
-    """Read the hidden states that a reproduction says are not done, and count the places."""
+def read_what_is_left(laboratory: Path, model: Model, said: str) -> None:
+    """Read the hidden states that a reproduction says are not done, as where the weights are."""
     left = [line for line in said.splitlines() if line.startswith("capcal: not done:")]
+    places = []
     for line in left:
         assert line.endswith("capcal features --engine transformers does")
-        [place] = re.findall(r"hidden states of (\S+) \((\S+)\)", line)
-        read_states(laboratory, model, recipe, place)
-    return len(left)
+        places += re.findall(r"hidden states of (\S+) \((\S+)\)", line)
+    assert len(places) == len(left) > len(DATASETS)
+    subprocess.run(
+        [sys.executable, "-c", READ, laboratory / "runs", MODEL, *map(":".join, places)],
+        env=environment(laboratory, model),
+        check=True,
+    )
 
 
 DATASETS = ["aime25", "gpqa", "gsm8k", "math500", "mmlu", "simpleqa-verified", "triviaqa-1000"]
 
 
-@pytest.mark.parametrize("recipe", ["lean", "paper"])
-def test_the_experiment_comes_out_of_one_command(
-    laboratory: Path, model: Model, recipe: str
-) -> None:
-    options = ["--recipe", recipe, "--store", str(laboratory / recipe)]
-    for requests in {"lean": (20, 60), "paper": (40, 200)}[recipe]:
-        kill_on_the_way(laboratory, model, requests, *options)
+@pytest.fixture(scope="module")
+def done(laboratory: Path, model: Model) -> str:
+    """What the command prints in the end, after a kill and without the hidden states."""
+    options = ["--recipe", "paper", "--store", str(laboratory / "runs")]
+    kill_on_the_way(laboratory, model, 200, *options)
     sampled = reproduce(laboratory, model, *options)
     assert (sampled.returncode, "Traceback" in sampled.stderr) == (0, False), sampled.stderr
-    assert read_what_is_left(laboratory, model, recipe, sampled.stderr)
-
+    read_what_is_left(laboratory, model, sampled.stderr)
     done = reproduce(laboratory, model, *options)
     assert (done.returncode, "not done" in done.stderr) == (0, False), done.stderr
-    found = table(done.stdout)
+    return done.stdout
+
+
+def test_the_experiment_comes_out_of_one_command(laboratory: Path, model: Model, done: str) -> None:
+    found = table(done)
     assert list(found.index.unique("dataset")) == DATASETS
     named = {"triviaqa-1000": "triviaqa", "simpleqa-verified": "simpleqa"}
     printed = load_reported("main").query("model == @MODEL")
     for dataset in DATASETS:
         own = printed[printed["dataset"] == named.get(dataset, dataset)]
         assert set(own["method"]) <= set(found[dataset].index), "every cell of the paper's table"
-        beside = [line for line in done.stdout.splitlines() if line.split()[:1] == [dataset]]
+        beside = [line for line in done.splitlines() if line.split()[:1] == [dataset]]
         assert sum(bool(re.search(r"\b(yes|no)\b", line)) for line in beside) >= len(own)
 
     asked = len(model.asked)
-    again = reproduce(laboratory, model, *options)
-    assert again.stdout == done.stdout
+    again = reproduce(laboratory, model, "--recipe", "paper", "--store", str(laboratory / "runs"))
+    assert again.stdout == done
     assert len(model.asked) == asked
 
 
-PAGES: list[tuple[str, dict[str, str]]] = [
-    (path.stem, {}) for path in sorted(NOTEBOOKS.glob("0[1-46-9]_*.ipynb"))
-]
-PAGES += [("06_budget_allocation", {"dataset": "aime25"})]
-PAGES += [("05_pass_at_k", {"dataset": name}) for name in ("math500", "aime25")]
 # Pages with tables that have the numbers of the paper's tables and figures.
-MEASURED = [
-    ("01_targets_divergence", "targets-distance"),
-    ("04_main_table", "main-scores"),
-    ("04_main_table", "main-overview"),
-    ("06_budget_allocation aime25", "budget-success"),
-    ("07_response_consistency", "consistency-table"),
+PAGES: list[tuple[str, dict[str, str]]] = [
+    ("01_targets_divergence", {}),
+    ("04_main_table", {}),
+    ("05_pass_at_k", {"dataset": "math500"}),
+    ("05_pass_at_k", {"dataset": "aime25"}),
+    ("06_budget_allocation", {"dataset": "aime25"}),
+    ("07_response_consistency", {}),
 ]
 
 
@@ -398,21 +398,15 @@ def check_tables(store: Path, pages: dict[str, Path]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-@pytest.mark.parametrize("recipe", ["lean", "paper"])
 def test_pages_measure_the_tables_and_figures_of_the_paper(
     laboratory: Path,
     model: Model,
+    done: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    recipe: str,
 ) -> None:
-    store = laboratory / recipe
-    options = ["--recipe", recipe, "--store", str(store)]
-    done = reproduce(laboratory, model, *options)
-    if read_what_is_left(laboratory, model, recipe, done.stderr):
-        done = reproduce(laboratory, model, *options)
-    assert done.returncode == 0, done.stderr
-    said = dict(re.findall(r"-p (\w+) (\S+)", done.stdout))  # how the command opens its page
+    store = laboratory / "runs"
+    said = dict(re.findall(r"-p (\w+) (\S+)", done))  # how the command opens its page
     assert said["model"] == MODEL
     assert said["store"] == str(store)
     monkeypatch.chdir(ROOT)
@@ -431,23 +425,17 @@ def test_pages_measure_the_tables_and_figures_of_the_paper(
             progress_bar=False,
         )
         assert "has no samples of this model" not in executed.read_text(encoding="utf-8")
-    for page, label in MEASURED:
-        assert len(shown_table(pages[page], label))
-    for dataset in ("math500", "aime25"):
-        table = shown_table(pages[f"05_pass_at_k {dataset}"], "passk-errors-paper")
-        assert load_dataset(dataset).title in {*table["dataset"]}
-    if recipe == "paper":
-        check_tables(store, pages)
+    check_tables(store, pages)
 
 
 def test_every_page_is_executed_on_a_store_of_the_papers_recipe(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """A hundred and twenty questions of each of the seven sets, answered by the simulated model,
-    and all pages by our protocol, each table's numbers from the rows of the store.
+    """Sixty questions of each of the seven sets, answered by the simulated model, and all pages by
+    our protocol, each table's numbers from the rows of the store.
     """
     folder = tmp_path_factory.mktemp("whole")
-    furnish(folder, 120, 120)
+    furnish(folder, 60, 60)
     store, out = folder / "store", folder / "pages"
     asked = ["--model", MODEL, "--store", str(store)]
     engine = ["--engine", "simulated"]
@@ -482,7 +470,7 @@ def test_every_page_is_executed_on_a_store_of_the_papers_recipe(
         terms = (said.reindex(mu[name].index) - mu[name]) ** 2 - noise[name]
         others = (mu[name].sum() - mu[name]) / (len(mu[name]) - 1)
         constant = (others - mu[name]) ** 2 - noise[name]
-        assert len(said) == len(mu[name]) == 120
+        assert len(said) == len(mu[name]) == 60
         assert means[title] == pytest.approx(mu[name].mean())
         assert scores[name, "P(True)"] == pytest.approx(terms.mean(), abs=1e-3)
         assert constants[title] == pytest.approx(constant.mean())

@@ -80,28 +80,41 @@ def test_an_installed_wheel_samples_where_one_stands(installed: Path, tmp_path: 
     assert list((tmp_path / "runs" / "local" / "simulated" / "mini-exam-test").iterdir())
 
 
+def refuse(place: Path, folder: Path, lacking: str, *words: str) -> str:
+    """Give a command in a folder, without a package; return the line in which it is refused."""
+    code = f"import sys, scipy.stats; sys.modules[{lacking!r}] = None\n"
+    code += "from capcal_lib.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(place)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert not list(folder.iterdir())
+    (line,) = done.stderr.splitlines()
+    return line
+
+
 @pytest.mark.parametrize("at", ["checkout", "wheel"])
 def test_without_torch_a_command_says_what_to_install_and_writes_nothing(
     installed: Path, tmp_path: Path, at: str
 ) -> None:
-    code = "import sys, scipy.stats; sys.modules['torch'] = None\n"
-    code += "from capcal_lib.cli import main; main()"
-    asked = ["--model", "smollm2-135m", "--dataset", "mini-exam", "--store", tmp_path / "store"]
-    environment = os.environ | {"PYTHONPATH": str(installed if at == "wheel" else ROOT)}
+    asked = ["sample", "--model", "smollm2-135m", "--dataset", "mini-exam", "--k", "1"]
+    place = installed if at == "wheel" else ROOT
+    line = refuse(place, tmp_path, "torch", *asked, "--store", str(tmp_path / "store"))
     package = "'capcal[local]'" if at == "wheel" else "-e '.[local]'"
-    for command in (["sample", "--k", "1"], ["reproduce"]):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *command, *asked],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 2
-        (line,) = done.stderr.splitlines()
-        assert f"needs torch, not installed; run: pip install {package}; or use a server" in line
-        assert not list(tmp_path.iterdir())
+    assert f"needs torch, not installed; run: pip install {package}; or use a server" in line
+
+
+def test_without_its_extra_a_command_names_it_and_writes_nothing(
+    installed: Path, tmp_path: Path
+) -> None:
+    line = refuse(installed, tmp_path, "papermill", "notebooks", "--model", "simulated")
+    needed = "this needs papermill, which is not installed; run: pip install 'capcal[book]'"
+    assert line == f"capcal: {needed}"
 
 
 PAGE = """
@@ -126,29 +139,3 @@ def test_a_wheel_has_the_pages_which_say_that_nothing_is_measured(
     page = (tmp_path / "pages/04_main_table.ipynb").read_text()
     assert "has no samples of gpt-oss-20b, so nothing here is measured" in page
     assert "capability Brier score as printed" in page
-
-
-@pytest.mark.parametrize(
-    ("command", "lacking"),
-    {"notebooks": "papermill", "book": "jupyter_book"}.items(),
-)
-def test_without_its_extra_a_command_names_it_and_writes_nothing(
-    installed: Path, tmp_path: Path, command: str, lacking: str
-) -> None:
-    code = f"import sys; sys.modules[{lacking!r}] = None; from capcal_lib.cli import main; main()"
-    environment = os.environ | {"PYTHONPATH": str(installed)}
-    done = subprocess.run(
-        [sys.executable, "-c", code, command, "--model", "simulated"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert (
-        line
-        == f"capcal: this needs {lacking}, which is not installed; run: pip install 'capcal[book]'"
-    )
-    assert not list(tmp_path.iterdir())

@@ -1,8 +1,5 @@
 """The prompts. Their words are data: one file per prompt style in ``data_manifests/prompts``, or in
-the user's own folder.
-
-Functions for one question take the name of a style, and raise `InputError` for an unknown one; to
-ask many questions, load the words once."""
+the user's own folder."""
 
 from collections.abc import Iterable
 
@@ -17,19 +14,14 @@ _USER = "Q: {}\nA:"
 _ASSISTANT = " {}\n\n"  # the turns of a completion prompt
 
 
-def answer_messages(question: Question, style: PromptStyle) -> Messages:
+def ask_for_answer(question: Question, prompts: Prompts) -> Messages:
     """Ask for an answer.
 
     >>> from capcal_lib.questions import Answer
     >>> question = Question("q", "What is 6 × 7?", Answer("number", "42"))
-    >>> answer_messages(question, "short")[-2:]
+    >>> ask_for_answer(question, load_prompts("short"))[-2:]
     ({'role': 'assistant', 'content': '4 × 2 = 8'}, {'role': 'user', 'content': 'What is 6 × 7?'})
     """
-    return ask_for_answer(question, load_prompts(style))
-
-
-def ask_for_answer(question: Question, prompts: Prompts) -> Messages:
-    """Ask for an answer, in words that are loaded."""
     kind = question.answer.kind
     instruction = prompts.instructions.get(kind)
     if instruction and question.options not in (0, 4):

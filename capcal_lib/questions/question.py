@@ -71,22 +71,15 @@ def questions_digest(questions: Iterable[Question]) -> str:
     >>> questions_digest([question])[:8], questions_digest([question, question])[:8]
     ('646cc86b', '06799dcb')
     """
-    digest = hashlib.sha256(b"[")
-    for number, question in enumerate(questions):
-        answer = question.answer
-        content = [question.text, answer.kind, answer.gold, sorted(answer.aliases)]
-        if number:
-            digest.update(b",")
-        digest.update(_canonical(content))
-    digest.update(b"]")
-    return digest.hexdigest()
+    return digest_of(
+        [
+            [one.text, one.answer.kind, one.answer.gold, sorted(one.answer.aliases)]
+            for one in questions
+        ]
+    )
 
 
 def digest_of(content: object) -> str:
     """Return the SHA-256 of what JSON can hold, whatever the order of its keys."""
-    return hashlib.sha256(_canonical(content)).hexdigest()
-
-
-def _canonical(content: object) -> bytes:
     text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return text.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -3,11 +3,9 @@ them for everybody.
 """
 
 import hashlib
-import logging
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +76,6 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
             if question.id in questions:
                 raise ValueError(f"the id {question.id!r} appears twice")
         except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
-            for _ in rows:  # report a corrupt file before a bad row
-                pass
             what = f"malformed ({error})"
             if isinstance(error, KeyError):
                 what = (
@@ -257,10 +253,7 @@ def _load_from_hub(manifest: Dataset, entry: Split) -> tuple[str, Iterable[Row]]
     with naming_extra():
         from datasets import load_dataset as load_rows
     try:
-        with _without_retries():
-            loaded = load_rows(
-                entry.hub, entry.config, split=entry.hub_split, revision=entry.revision
-            )
+        loaded = load_rows(entry.hub, entry.config, split=entry.hub_split, revision=entry.revision)
     except Exception as error:  # of the library and of its HTTP client there are dozens of kinds
         why = sanitize(error, 200)
         remedy = _ways_to_get(manifest, entry)
@@ -269,15 +262,3 @@ def _load_from_hub(manifest: Dataset, entry: Split) -> tuple[str, Iterable[Row]]
     # for a local folder.
     files = [Path(one["filename"]).parent.name for one in loaded.cache_files] or ["unknown"]
     return f"{entry.hub}, revision {entry.revision or files[0]}", loaded
-
-
-@contextmanager
-def _without_retries() -> Iterator[None]:
-    """Silence the lines that the hub's client logs for every retry."""
-    logger = logging.getLogger("huggingface_hub")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

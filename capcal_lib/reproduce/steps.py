@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -107,29 +108,19 @@ def _train_probes(order: Order, names: Sequence[str], say: Callable[[str], objec
     """Store the predictions of the probes and, for the paper's recipe, of the mixture if all its
     sets are there.
     """
-    probes = _keep_probes(order, names, say=say).index.unique("probe")
-    if order.recipe.probe == "paper" and {*map(probe_title, MIX)} <= {*probes}:
-        _keep_probes(order, names, mix=MIX, say=say)
-
-
-def _keep_probes(
-    order: Order,
-    datasets: Sequence[str],
-    *,
-    mix: Sequence[str] = (),
-    say: Callable[[str], object] | None = None,
-) -> pd.DataFrame:
-    """Keep the predictions of the recipe's probes for these data sets."""
-    return keep_predictions(
+    keep = partial(
+        keep_predictions,
         order.store,
         order.model,
-        datasets=datasets,
-        mix=mix,
+        datasets=names,
         recipe=order.recipe.probe,
         verdicts=order.recipe.verdicts,
         choice=order.choice,
         say=say,
     )
+    probes = keep().index.unique("probe")
+    if order.recipe.probe == "paper" and {*map(probe_title, MIX)} <= {*probes}:
+        keep(mix=MIX)
 
 
 def _do(order: Order, step: Step) -> str:

@@ -62,9 +62,16 @@ def plain_errors(path: Path) -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def open_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file of a run to read it, with `plain_errors`, if it is `inside` the run."""
+    with plain_errors(path), inside(path.parent, path.name).open("rb") as file:
+        yield file
+
+
 def read_table(path: Path) -> pa.Table:
     """Read a parquet file, and check the checksums of its pages."""
-    with plain_errors(path), inside(path.parent, path.name).open("rb") as file:
+    with open_file(path) as file:
         return read_bytes(file)
 
 
@@ -145,13 +152,13 @@ def unpacked_size(column: pa.Array) -> int:
 
 def count_rows(path: Path) -> int:
     """Count the rows of a parquet file, as its footer says."""
-    with plain_errors(path), inside(path.parent, path.name).open("rb") as file:
+    with open_file(path) as file:
         return read_footer(file).metadata.num_rows
 
 
 def read_metadata(path: Path) -> dict[bytes, bytes]:
     """Return the metadata of a parquet file."""
-    with plain_errors(path), inside(path.parent, path.name).open("rb") as file:
+    with open_file(path) as file:
         return read_footer(file).schema_arrow.metadata or {}
 
 

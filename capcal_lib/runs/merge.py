@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from capcal_lib.errors import InputError
 from capcal_lib.runs import store
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS, Artifact, artifact_of
-from capcal_lib.runs.files import inside, plain_errors, write_file, write_table
+from capcal_lib.runs.files import open_file, plain_errors, write_file, write_table
 from capcal_lib.runs.run import RECORD, Run, open_runs, run_of
 from capcal_lib.runs.sessions import add_lines, read_lines
 
@@ -88,7 +88,7 @@ def _take_file(source: Path, run: Run) -> str:
         return ""
     theirs = artifact.read(source)
     if not target.exists():
-        with plain_errors(source), inside(source.parent, source.name).open("rb") as content:
+        with open_file(source) as content:
             write_file(target, content)
         return ""
     ours = artifact.read(target)

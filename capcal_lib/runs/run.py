@@ -98,10 +98,6 @@ class Run:
             )
         return record
 
-    def check(self) -> None:
-        """Refuse a run whose record is damaged, or another's."""
-        _ = self.record
-
     @property
     def identity(self) -> Identity:
         """Return the settings that decide the rows."""
@@ -215,11 +211,7 @@ def more_samples(run: Run, k: int) -> str:
 
 def run_of(store: Path, identity: Identity) -> Run:
     """Return the run with this identity, existing or not."""
-    return _run_in(store, identity.model, f"{identity.dataset}-{identity.split}", identity.key)
-
-
-def _run_in(store: Path, *place: str) -> Run:
-    """Return the run at a place of a store; a link that leads out of the store is refused."""
+    place = identity.model, f"{identity.dataset}-{identity.split}", identity.key
     return Run(files.inside(store, *place))
 
 
@@ -330,7 +322,7 @@ def list_fitting(
     for path in sorted(Path(path).parent for path in paths):
         place = Run(path).place
         if all(wanted[name] in (None, part) for name, part in place.items()):
-            run = _run_in(Path(store), *path.parts)
+            run = Run(files.inside(Path(store), *path.parts))
             if choice is None or _fits(run, choice):
                 runs.append(run)
     return runs

@@ -84,13 +84,11 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
 
 def cut_answers(run: Run) -> str:
     """Say how many answers reached the limit without an end, if more than a tenth of them did."""
-    ends: list[str] = []
-    for path in store.parts_of(run):
-        ends += store.read_rows(path, ["finish_reason"])["finish_reason"].tolist()
-    cut = ends.count("length")
-    if cut * 10 <= len(ends):
+    rows = pd.concat(store.stream_samples(run, ["finish_reason"]))
+    cut = (rows["finish_reason"] == "length").sum()
+    if cut * 10 <= len(rows):
         return ""
-    return f"{cut:,} of {len(ends):,} answers reached max_tokens without an end"
+    return f"{cut:,} of {len(rows):,} answers reached max_tokens without an end"
 
 
 def _graded(run: Run, samples: int, grader: str | None) -> str:

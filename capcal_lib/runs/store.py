@@ -158,10 +158,7 @@ class Writer:
 
     def append(self, samples: Sequence[Sample]) -> int:
         """Write those samples that the run lacks; return how many."""
-        rows = pd.DataFrame(samples, columns=SCHEMA.names, dtype=object)
-        for name in ("response", "reasoning"):  # half a surrogate pair is not text
-            rows[name] = rows[name].str.encode("utf-8", "replace").str.decode("utf-8")
-        return self.adopt(rows)
+        return self.adopt(pd.DataFrame(samples, columns=SCHEMA.names, dtype=object))
 
     def adopt(self, rows: pd.DataFrame) -> int:
         """Write those rows that the run lacks, and tells apart; return how many."""
@@ -209,7 +206,7 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
             if not (run.folder / RECORD).exists():
                 text = record.model_dump_json(indent=2)
                 write_file(run.folder / RECORD, BytesIO(f"{text}\n".encode()))
-        run.check()
+        _ = run.record  # refused if it is damaged
         writer = Writer(run, present_keys(run))
         try:
             yield writer

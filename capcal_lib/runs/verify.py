@@ -9,7 +9,7 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.questions import at_hand, load_questions, questions_digest
 from capcal_lib.runs import store
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS, artifact_of
-from capcal_lib.runs.run import PARTS, Run, open_runs, store_option
+from capcal_lib.runs.run import Run, open_runs, store_option
 from capcal_lib.runs.sessions import open_ask
 
 Check = Callable[[Run], Iterable[str]]  # gives what is wrong with a run
@@ -37,14 +37,9 @@ def verify_store(
     checks: Sequence[Check] = (),
 ) -> Iterator[Checked]:
     """Check each run of a store, or those of a model or data set, as ``verify_run`` does; without
-    any it is refused. A folder of samples without a record is one here.
+    any it is refused.
     """
     runs = open_runs(folder, model=model, dataset=dataset)
-    for path in sorted({part.parent for part in folder.glob(f"*/*-*/*/{PARTS}")}):
-        run = Run(path)
-        named = model in (None, run.place["model"]) and dataset in (None, run.place["dataset"])
-        if named and run not in runs:
-            runs.append(run)
     if not runs:
         raise InputError(f"{folder} has no run to check; see: capcal status{store_option(folder)}")
     for run in runs:

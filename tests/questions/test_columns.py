@@ -1,32 +1,18 @@
 """Columns of a row become a question."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Columns, load_dataset
 from capcal_lib.questions import Answer, Question, load_questions
 from capcal_lib.questions.columns import make_question, read_options, right_option
-from tests.questions.files import Describe, jsonl, write
-
-
-def test_malformed_options(data_dir: Path) -> None:
-    row = {
-        "id": "m",
-        "subject": "anatomy",
-        "question": "Which?",
-        "choices": ["w", "x"],
-        "answer": "D",
-    }
-    write(data_dir, "mmlu/val.jsonl.gz", [row])
-    with pytest.raises(InputError, match="row 0: malformed"):
-        load_questions("mmlu")
+from tests.questions.files import Describe, jsonl
 
 
 def test_columns_are_mapped(describe: Describe) -> None:
@@ -60,15 +46,8 @@ def test_lists_in_a_csv_are_those_of_json(describe: Describe) -> None:
     assert load_questions("law")[0].answer == Answer("short", "City of Light", ("it's",))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        """['City of Light', "it's"]""",
-        """['City of Light'\n "it's"]""",
-        """array(['City of Light', "it's"], dtype=object)""",
-    ],
-)
-def test_lists_as_python_and_numpy_print_them_are_refused(describe: Describe, text: str) -> None:
+def test_lists_as_python_prints_them_are_refused(describe: Describe) -> None:
+    text = """['City of Light', "it's"]"""
     path = describe("law.csv", more="columns: {aliases: also}\n")
     pd.DataFrame([{"question": "Where?", "answer": "Paris", "also": text}]).to_csv(path)
     with pytest.raises(InputError, match=r"is no list as JSON writes one; write table\.to_json"):
@@ -94,6 +73,7 @@ def test_rows_without_an_id_are_numbered(describe: Describe) -> None:
     assert first.answer == Answer("short", "so", ("thus",))
 
 
+@settings(max_examples=25)
 @given(
     options=st.lists(st.text("xyz", min_size=2, max_size=6), min_size=2, max_size=26, unique=True),
     data=st.data(),
@@ -198,12 +178,12 @@ def test_rows_that_cannot_be_asked(
         ({"text": ["red", "blue", "grey"], "label": ["1", "2", "3"]}, "grey", "C"),
     ],
 )
-@pytest.mark.parametrize("column", ["", "columns: {choices: choices.text, answer: answer}\n"])
 def test_labels_of_options_are_read(
-    describe: Describe, choices: Any, answer: Any, letter: str, column: str
+    describe: Describe, choices: Any, answer: Any, letter: str
 ) -> None:
     row = {"id": "a", "question": "Sky?", "choices": choices, "answer": answer}
-    describe(kind="choice", more=column).write_bytes(jsonl([row]))
+    more = "columns: {choices: choices.text, answer: answer}\n"
+    describe(kind="choice", more=more).write_bytes(jsonl([row]))
     [question] = load_questions("law")
     assert question.answer.gold == letter
     assert question.options == len(choices["text"])

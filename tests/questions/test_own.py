@@ -70,9 +70,7 @@ QUESTIONS = (
     ("file", "content"),
     [
         ("law.jsonl", jsonl(ROWS)),
-        ("law.jsonl.gz", gzip.compress(jsonl(ROWS))),
         ("law.csv", as_csv(ROWS)),
-        ("law.csv", b"\xef\xbb\xbf" + as_csv(ROWS)),
         ("law.csv.gz", gzip.compress(as_csv(ROWS))),
         ("law.parquet", parquet(ROWS)),
     ],
@@ -96,22 +94,10 @@ def test_any_format_gives_the_same_questions(describe: Describe, file: str, cont
         ),
         (
             "law.csv",
-            b"id,question,answer\n1,Why?\n",
-            "law.csv: cannot be read: line 2 has not as many fields as the header",
-        ),
-        (
-            "law.csv",
             b'id,question,answer\n1,"Why?,so\n',
             "law.csv: cannot be read: unexpected end of data",
         ),
         ("law.csv", b"\xff\xfe", "law.csv: cannot be read"),
-        ("law.jsonl", b"[" * 100_000, "law.jsonl: cannot be read: line 1: maximum recursion"),
-        (
-            "law.jsonl",
-            b'{"question": 1' + b"0" * 5000 + b"}",
-            "law.jsonl: cannot be read: line 1: Exceeds the limit",
-        ),
-        ("law.parquet", b"PAR1", "law.parquet"),
         (
             "law.xlsx",
             b"",

@@ -1,5 +1,6 @@
 """The words a model is asked in."""
 
+import itertools
 import re
 from pathlib import Path
 from typing import get_args
@@ -14,7 +15,7 @@ from capcal_lib.places import MANIFESTS
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import (
     Messages,
-    answer_messages,
+    ask_for_answer,
     completion_answer,
     completion_text,
     p_true_messages,
@@ -28,19 +29,21 @@ QUESTIONS = {
     kind: Question("q", "Is {this} 100% \\boxed{x}?", Answer(kind, "A")) for kind in get_args(Kind)
 }
 STYLES = sorted(path.stem for path in MANIFESTS.glob("prompts/*.yaml"))
+
+
+def answer_messages(question: Question, style: PromptStyle) -> Messages:
+    return ask_for_answer(question, load_prompts(style))
+
+
 ASKING = (answer_messages, verbalized_messages, p_true_messages)
 
 
-@pytest.mark.parametrize("kind", QUESTIONS)
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("ask", ASKING)
-def test_a_chat_that_ends_with_the_question(ask: object, style: PromptStyle, kind: Kind) -> None:
-    messages: Messages = ask(QUESTIONS[kind], style)  # type: ignore[operator]
-    assert [message["role"] for message in messages] == ["user", "assistant"] * (
-        len(messages) // 2
-    ) + ["user"]
-    assert QUESTIONS[kind].text in messages[-1]["content"]
-    assert all(set(message) == {"role", "content"} for message in messages)
+def test_a_chat_that_ends_with_the_question() -> None:
+    for ask, style, question in itertools.product(ASKING, STYLES, QUESTIONS.values()):
+        messages = ask(question, style)
+        turns = ["user", "assistant"] * (len(messages) // 2) + ["user"]
+        assert [message["role"] for message in messages] == turns
+        assert question.text in messages[-1]["content"]
 
 
 def test_a_number_of_examples() -> None:
@@ -203,17 +206,8 @@ def test_ones_own_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert template_digest(load_prompts("terse")) not in ours
 
 
-def test_a_lone_surrogate_has_a_digest() -> None:
-    assert prompt_digest(({"role": "user", "content": "\ud800"},)) != prompt_digest(
-        ({"role": "user", "content": "?"},)
-    )
-
-
-@pytest.mark.parametrize("ask", ASKING)
-def test_unknown_style(ask: object) -> None:
+def test_unknown_style() -> None:
     with pytest.raises(
         InputError, match="unknown prompt style 'long'; known: completion, paper, short, steps"
     ):
-        ask(QUESTIONS["short"], "long")  # type: ignore[operator]
-    with pytest.raises(InputError, match="unknown prompt style 'long'"):
         load_prompts("long")

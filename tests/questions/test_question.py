@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
@@ -36,6 +36,7 @@ def test_options_are_lettered() -> None:
     assert with_options(" Which?\n", [" a", "b "]) == "Which?\nA. a\nB. b"
 
 
+@settings(max_examples=25)
 @given(questions=st.lists(QUESTIONS, min_size=1, max_size=4))
 def test_a_digest_holds_what_is_asked_and_right_and_nothing_else(questions: list[Question]) -> None:
     digest = questions_digest(questions)

@@ -79,10 +79,10 @@ def test_all_rooms_part_reasoning_and_answer_alike(text: str, answered: bool) ->
     assert read_grade(text.replace("A", "CORRECT")) == ("correct" if answered else "not_scored")
 
 
-@pytest.mark.parametrize(("text", "answered"), CASES)
-def test_tokens_are_parted_where_the_text_is(text: str, answered: bool) -> None:
-    start = chat.answer_start(list(text))
-    assert start == (text.index("A") if answered and "A" in text else None)
+def test_tokens_are_parted_where_the_text_is() -> None:
+    for text, answered in CASES:
+        start = chat.answer_start(list(text))
+        assert start == (text.index("A") if answered and "A" in text else None), text
 
 
 @pytest.mark.parametrize(
@@ -134,19 +134,7 @@ def test_the_answer_of_harmony_may_hold_angle_brackets() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece",
-    [
-        "<|channel|>",
-        "<|channel|>a<|message|>",
-        "<think>",
-        "</think>",
-        "<|start|>",
-        "<|end|>",
-        "[THINK]",
-        "Here is my thought process:",
-        "Here is my response:",
-        "Thinking...\n",
-    ],
+    "piece", ["<|channel|>a<|message|>", "</think>", "Here is my thought process:"]
 )
 def test_hostile_text_takes_time_in_proportion(piece: str) -> None:
     start = time.process_time()

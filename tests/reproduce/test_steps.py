@@ -4,34 +4,31 @@ import resource
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
 from capcal_lib.errors import DiskError, InputError
-from capcal_lib.reproduce import LEAN, PAPER, make_plan, reproduce
+from capcal_lib.reproduce import LEAN, Order, make_plan, reproduce
 from capcal_lib.reproduce import steps as executed
-from tests.reproduce.orders import BY_RULES, small
+from tests.reproduce.orders import small
 
 
-@pytest.mark.parametrize("step", ["p-true", "hidden states"])
 def test_a_step_that_fails_leaves_the_others_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise InputError("the server is gone")
 
     from capcal_lib.sampling.engines.simulated import SimulatedEngine
 
-    named = {"p-true": "next_token_logprobs", "hidden states": "hidden_states"}
     with monkeypatch.context() as patch:
-        patch.setattr(SimulatedEngine, named[step], fail)
+        patch.setattr(SimulatedEngine, "hidden_states", fail)
         done = reproduce(small(tmp_path))
-    assert set(done.left["step"]) == {step}
+    assert set(done.left["step"]) == {"hidden states"}
     assert (done.left["reason"] == "the server is gone").all()
     assert ("mini-exam", "Verbalized confidence") in done.scores.index
-    assert set(make_plan(small(tmp_path)).query("requests > 0")["step"]) == {step}
+    assert set(make_plan(small(tmp_path)).query("requests > 0")["step"]) == {"hidden states"}
     assert reproduce(small(tmp_path)).left.empty
 
 
@@ -67,10 +64,12 @@ def test_questions_that_cannot_be_had_are_told_before_anything_is_drawn(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_second_call_finds_nothing_to_do_and_the_same_numbers(tmp_path: Path) -> None:
-    first = reproduce(small(tmp_path)).scores
-    assert (make_plan(small(tmp_path))["requests"] == 0).all()
-    pd.testing.assert_frame_equal(reproduce(small(tmp_path)).scores, first)
+def test_a_second_call_finds_nothing_to_do_and_the_same_numbers(
+    whole: tuple[Order, pd.DataFrame],
+) -> None:
+    order, first = whole
+    assert (make_plan(order)["requests"] == 0).all()
+    pd.testing.assert_frame_equal(reproduce(order).scores, first)
     methods = first.loc["mini-exam"].index
     assert {"Uniform random", "P(True)", "Verbalized confidence", "Response consistency"} <= set(
         methods
@@ -79,7 +78,9 @@ def test_a_second_call_finds_nothing_to_do_and_the_same_numbers(tmp_path: Path) 
     assert first["printed"].isna().all()  # the paper has no such model
 
 
-def test_it_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_goes_on_where_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Order, pd.DataFrame]
+) -> None:
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -92,7 +93,7 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.Mon
     assert left["test", "samples"] == left["test", "p-true"] == 0
     assert left["test", "hidden states"] == 6
     stopped = reproduce(small(tmp_path / "stopped")).scores
-    pd.testing.assert_frame_equal(stopped, reproduce(small(tmp_path / "whole")).scores)
+    pd.testing.assert_frame_equal(stopped, whole[1])
 
 
 def test_a_judge_who_says_no_verdict_leaves_the_other_sets_scored(tmp_path: Path) -> None:
@@ -100,7 +101,7 @@ def test_a_judge_who_says_no_verdict_leaves_the_other_sets_scored(tmp_path: Path
     order = small(
         tmp_path,
         datasets=["mini-capitals", "mini-exam"],
-        recipe=replace(PAPER, judge="simulated"),
+        recipe=replace(LEAN, judge="simulated"),
     )
     done = reproduce(order)
     assert set(done.left["step"]) == {"judge"}
@@ -109,25 +110,9 @@ def test_a_judge_who_says_no_verdict_leaves_the_other_sets_scored(tmp_path: Path
     assert list(done.scores.index.unique("dataset")) == ["mini-exam"]
     assert "Probe (Mini exam)" in done.scores.loc["mini-exam"].index
     kept = {path.name for path in tmp_path.rglob("predictions-*")}
-    assert kept == {"predictions-paper-judge-simulated.parquet"}, "no colon, for Windows"
+    assert kept == {"predictions-tuned-judge-simulated.parquet"}, "no colon, for Windows"
     again = reproduce(order)
     assert again.left["reason"].tolist() == done.left["reason"].tolist()
-
-
-def test_the_papers_recipe_trains_the_mixture_where_its_sets_are_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(executed, "MIX", ("mini-exam", "mini-elements"))
-    asked: dict[str, Any] = {"recipe": BY_RULES, "limit": 10}
-    alone = reproduce(small(tmp_path, **asked)).scores
-    assert "Probe (Mini exam + Mini elements)" not in alone.index.unique("method")
-    both = reproduce(small(tmp_path, datasets=["mini-exam", "mini-elements"], **asked)).scores
-    for name in ("mini-exam", "mini-elements"):
-        assert "Probe (Mini exam + Mini elements)" in both.loc[name].index
-    tuned = small(tmp_path, datasets=["mini-exam", "mini-elements"], limit=10)
-    scores = reproduce(tuned).scores
-    assert "Probe (Mini elements)" in scores.loc["mini-exam"].index
-    assert "Probe (Mini exam + Mini elements)" not in scores.index.unique("method")
 
 
 def test_a_full_disk_ends_it_and_the_next_call_goes_on(tmp_path: Path) -> None:

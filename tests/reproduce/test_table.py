@@ -1,22 +1,22 @@
 """What stands beside the printed numbers."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from capcal_lib.metrics import correctness_variance, uniform_baseline_brier
-from capcal_lib.reproduce import beside_printed, reproduce
+from capcal_lib.reproduce import Order, beside_printed, reproduce, steps
 from capcal_lib.reproduce import table as tables
 from capcal_lib.results import load_results
 from tests.reproduce.orders import BY_RULES, small
 
 
 def test_printed_scores_stand_beside_measured_ones_without_their_noise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: tuple[Order, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reproduce(small(tmp_path))
     solved = [11, 40, 97]  # of 100 samples; what follows is what the paper would print
     uniform = uniform_baseline_brier(solved, 100)
     rows = [
@@ -29,7 +29,7 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
     real = tables.load_dataset("mini-exam").model_copy(update={"reported_as": "gsm8k"})
     monkeypatch.setattr(tables, "load_reported", lambda *_, **__: fake)
     monkeypatch.setattr(tables, "load_dataset", lambda _: real)
-    results = load_results(tmp_path, "simulated")
+    results = load_results(whole[0].store, "simulated")
     table = beside_printed(results, "simulated", protocol="corrected").loc["mini-exam"]
     noise = np.mean([c * (100 - c) / 100**2 / 99 for c in solved])
     expected = {
@@ -48,10 +48,17 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
     assert table.loc["P(True)", "brier"] == pytest.approx(plug_in)
 
 
-def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path: Path) -> None:
-    order = small(tmp_path, recipe=BY_RULES, limit=12)
-    table = reproduce(order).scores.loc["mini-exam"]
-    results = load_results(tmp_path, "simulated", held_out=False, recipe="paper")
+def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = ("mini-exam", "mini-elements")
+    monkeypatch.setattr(steps, "MIX", datasets)
+    both = reproduce(small(tmp_path, recipe=BY_RULES, datasets=datasets)).scores
+    for name in datasets:
+        assert "Probe (Mini exam + Mini elements)" in both.loc[name].index
+    table = both.loc["mini-exam"]
+    of_exam: dict[str, Any] = {"datasets": ["mini-exam"], "held_out": False}
+    results = load_results(tmp_path, "simulated", recipe="paper", **of_exam)
     mu = results["correct"] / results["total"]
     name = "Probe (Mini exam)"
     scores = [((results[f"{name} [{fold}]"] - mu) ** 2).mean() for fold in range(5)]
@@ -61,7 +68,7 @@ def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path
     by_votes = [name for name in table.index if name.startswith("Response consistency")]
     assert by_votes == [f"Response consistency, {votes} votes" for votes in (5, 10, 20)]
     for votes in (5, 10, 20):
-        few = load_results(tmp_path, "simulated", held_out=False, k_c=votes)
+        few = load_results(tmp_path, "simulated", k_c=votes, **of_exam)
         said = few["Response consistency"].fillna(0.5)
         score = ((said - mu) ** 2).mean()
         assert table.loc[f"Response consistency, {votes} votes", "brier"] == pytest.approx(score)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,11 @@ def card() -> tuple[dict, str]:
     return yaml.safe_load(header), text
 
 
+@cache
+def samples_of(run: Run) -> pd.DataFrame:
+    return read_samples(run, [*KEY, "completion_tokens"])
+
+
 def table() -> str:
     """Return the table of runs in Markdown, from the runs themselves."""
     rows = []
@@ -34,7 +40,7 @@ def table() -> str:
         of_question = (scored["verdict"] == "correct").groupby(scored["question_id"])
         counts = of_question.agg(correct="sum", total="size")
         between = shares_between(counts).mean()
-        samples = read_samples(run, [*KEY, "completion_tokens"])
+        samples = samples_of(run)
         sizes = samples.groupby("question_id").size()
         least, most = sizes.min(), sizes.max()
         rows.append(
@@ -111,7 +117,7 @@ def test_the_manifest_of_recorded_runs_names_every_run_and_no_more_than_it_may_h
     }
     assert set(recorded) == set(listed)
     for name, run in recorded.items():
-        drawn = read_samples(run, list(KEY)).groupby("question_id").size()
+        drawn = samples_of(run).groupby("question_id").size()
         questions = [size.get("questions", len(drawn)) for size in listed[name]]
         samples = [size["samples"] for size in listed[name]]
         assert len(drawn) <= max(questions), name

@@ -10,13 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from capcal_lib.confidence.of_run import estimate, place_confidence, read_confidence
-from capcal_lib.errors import DiskError, InputError
-from capcal_lib.grading.verdicts import FILE, Graded, grade_run, read_verdicts, write_verdicts
+from capcal_lib.errors import InputError
+from capcal_lib.grading.verdicts import grade_run, read_verdicts, write_verdicts
 from capcal_lib.probes.features import extract, read_features
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run
-from capcal_lib.runs import store as store_module
 from capcal_lib.runs.artifacts import CONFIDENCES, GIVEN
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.merge import merge
@@ -24,8 +23,8 @@ from capcal_lib.runs.sessions import read_lines
 from capcal_lib.runs.status import run_status
 from capcal_lib.runs.store import open_writer, read_samples
 from capcal_lib.sampling.draw import sample
-from tests.folders import list_runs, run_folder, verify_run
-from tests.runs.rows import IDENTITY, RECORD, row
+from tests.folders import list_runs, verify_run
+from tests.runs.rows import RECORD, row
 
 SET = "mini-exam"
 
@@ -72,24 +71,6 @@ def test_one_run_of_two_has_the_rows_and_facts_of_both(
     assert verify_run(Run(folder)).problems == []
 
 
-def test_runs_of_many_shards_merge_as_those_of_few(
-    two: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    merge(tmp_path / "few", two)
-    monkeypatch.setattr(store_module, "ROWS", 2)
-    apart = tmp_path / "apart"
-    sample("simulated", SET, k=6, limit=3, store=apart)
-    assert [(run.rows, run.present) for run in merge(tmp_path / "many", [apart, two[1]])] == [
-        (18, 0),
-        (4, 6),
-    ]
-    (few,), (many,) = list_runs(tmp_path / "few"), list_runs(tmp_path / "many")
-    assert len(list(many.glob("samples-*"))) > len(list(few.glob("samples-*")))
-    (drawn,) = list_runs(apart)
-    assert {part.name for part in drawn.glob("samples-*")} <= {part.name for part in many.iterdir()}
-    pd.testing.assert_frame_equal(read_samples(Run(many)), read_samples(Run(few)))
-
-
 def test_merging_again_or_in_another_order_changes_nothing(
     two: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -102,16 +83,6 @@ def test_merging_again_or_in_another_order_changes_nothing(
     merge(tmp_path / "turned", two[::-1])
     (one,), (turned,) = list_runs(into), list_runs(tmp_path / "turned")
     pd.testing.assert_frame_equal(read_samples(Run(one)), read_samples(Run(turned)))
-
-
-def test_other_settings_stay_another_run(two: tuple[Path, Path], tmp_path: Path) -> None:
-    third = tmp_path / "third"
-    seeded = sample("simulated", SET, k=1, limit=2, store=third, seed=7).run.folder
-    merge(tmp_path / "all", [*two, third])
-    assert len(list_runs(tmp_path / "all")) == 2
-    pd.testing.assert_frame_equal(
-        read_samples(Run(tmp_path / "all" / seeded.relative_to(third))), read_samples(Run(seeded))
-    )
 
 
 def conflicting(tmp_path: Path) -> tuple[Path, Path]:
@@ -138,12 +109,6 @@ def test_a_sample_that_differs_is_named_and_nothing_is_written(
         merge(into, merged)
     assert "\n" not in str(caught.value)
     assert bytes_of(tmp_path) == before
-
-
-def test_a_single_run_can_be_named(tmp_path: Path) -> None:
-    one, _ = conflicting(tmp_path)
-    (taken,) = merge(tmp_path / "all", [run_folder(one, IDENTITY)])
-    assert taken.rows == 2
 
 
 def test_a_confidence_takes_the_place_of_a_missing_one(tmp_path: Path) -> None:
@@ -174,16 +139,6 @@ def test_confidences_made_in_another_way_are_left_out_and_said(
     assert len(read_confidence(Run(folder), "p-true")) == 3
 
 
-def test_verdicts_of_the_target_stand_and_the_rest_is_graded(
-    two: tuple[Path, Path], tmp_path: Path
-) -> None:
-    merge(tmp_path / "all", two)
-    (folder,) = list_runs(tmp_path / "all")
-    assert len(read_verdicts(Run(folder))) == 18
-    assert run_status(Run(folder))["verdicts"] == "stale: 18 of 22"
-    assert grade_run(Run(folder)) == Graded(new=4, again=18, flipped={})
-
-
 def test_verdicts_that_came_with_samples_are_those_of_both(
     two: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -203,23 +158,6 @@ def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
         merge(tmp_path / "all", [tmp_path])
 
 
-def test_a_run_that_is_being_written_is_not_merged_into(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    with open_writer(other, RECORD) as writer:
-        writer.append([row("c", 0)])
-    with open_writer(one, RECORD), pytest.raises(InputError, match="is being written by another"):
-        merge(one, [other])
-
-
-def test_verdicts_of_other_samples_are_found(two: tuple[Path, Path], tmp_path: Path) -> None:
-    (run,), (other,) = map(list_runs, two)
-    write_table(run / FILE, pq.read_table(other / FILE))
-    merge(tmp_path / "all", two)
-    (folder,) = list_runs(tmp_path / "all")
-    assert grade_run(Run(folder)).new == 12
-    assert verify_run(Run(folder)).problems == []
-
-
 def test_a_damaged_file_is_named_and_the_rest_is_taken_once_it_is_deleted(
     two: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -231,27 +169,6 @@ def test_a_damaged_file_is_named_and_the_rest_is_taken_once_it_is_deleted(
     assert [merged.notes for merged in merge(tmp_path / "all", two)] == [(), ()]
     (folder,) = list_runs(tmp_path / "all")
     assert (len(read_features(Run(folder))[0]), len(read_verdicts(Run(folder)))) == (5, 18)
-
-
-def test_files_that_a_full_disk_does_not_take_are_not_left_out_in_silence(
-    two: tuple[Path, Path], tmp_path: Path
-) -> None:
-    """Who deletes a shard after a merge that ended well has lost nothing."""
-    into = tmp_path / "all"
-    merge(into, two)
-    (folder,) = list_runs(into)
-    for path in folder.glob("*.parquet"):
-        if not path.name.startswith("samples-"):
-            path.unlink()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))
-        with pytest.raises(DiskError, match="the disk is full; what was written is kept"):
-            merge(into, two)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert [merged.notes for merged in merge(into, two)] == [(), ()]
-    assert len(read_features(Run(folder))[0]) == 5
 
 
 def test_a_full_disk_is_one_clear_line_and_loses_nothing(

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.runs import Run
@@ -38,6 +38,7 @@ def test_no_file_is_no_sessions(tmp_path: Path) -> None:
     assert open_ask(Run(tmp_path), {("a", 0)}) == (Ask(questions=1, k=1), 0)
 
 
+@settings(max_examples=25)
 @given(st.integers(1, 6), st.integers(1, 9), st.data())
 def test_what_lacks_is_what_was_asked_for_without_what_is_there(
     tmp_path_factory: pytest.TempPathFactory, questions: int, k: int, data: st.DataObject

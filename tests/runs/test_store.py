@@ -1,16 +1,11 @@
 """The store: rows that are only added, whatever is killed, damaged or full meanwhile."""
 
-import errno
 import hashlib
-import io
 import os
 import random
 import re
 import resource
-import subprocess
-import sys
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import dataset
 
-from capcal_lib.errors import DiskError, InputError
+from capcal_lib.errors import InputError
 from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.files import write_table
@@ -28,14 +22,7 @@ from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import PARTS, run_of
 from capcal_lib.runs.sessions import Ask, note_ask
 from capcal_lib.runs.status import run_status
-from capcal_lib.runs.store import (
-    SCHEMA,
-    open_writer,
-    parts_of,
-    read_samples,
-    remove_run,
-    stream_samples,
-)
+from capcal_lib.runs.store import open_writer, parts_of, read_samples, remove_run, stream_samples
 from tests.folders import verify_run
 from tests.runs.rows import IDENTITY, RECORD, flip, keys, row, shards
 
@@ -48,14 +35,6 @@ def test_rows_come_back_as_they_went_in(tmp_path: Path) -> None:
     assert samples["question_id"].tolist() == ["a", "b"]
     assert samples["response"].tolist() == [odd, "Paris"]
     assert samples["reasoning"].isna().all()
-
-
-def test_half_a_surrogate_pair_is_replaced_and_stops_nothing(tmp_path: Path) -> None:
-    with open_writer(tmp_path, RECORD) as writer:
-        writer.append([replace(row("a", 0, "x\ud800y"), reasoning="\udfffz")])
-    samples = read_samples(run_of(tmp_path, IDENTITY))
-    assert samples["response"].tolist() == ["x?y"]
-    assert samples["reasoning"].tolist() == ["?z"]
 
 
 def test_raising_k_asks_only_for_what_is_missing(tmp_path: Path) -> None:
@@ -109,13 +88,6 @@ def test_an_edited_record_is_refused_and_written_again_once_it_is_deleted(
     assert Run(folder).record == RECORD
 
 
-def test_one_column_is_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = shards(tmp_path, monkeypatch)
-    samples = read_samples(Run(folder), ["completion_tokens"])
-    assert list(samples) == ["question_id", "sample_index", "completion_tokens"]
-    assert len(samples) == 6
-
-
 def test_vectors_come_back_exactly_and_their_alike_bytes_compress(tmp_path: Path) -> None:
     states = np.random.default_rng(0).normal(size=(400, 4, 64)).astype(np.float16)
     states[0, 0, :3] = [np.nan, np.inf, -0.0]
@@ -131,21 +103,6 @@ def test_vectors_come_back_exactly_and_their_alike_bytes_compress(tmp_path: Path
     columns = pq.read_table(path).column("layers").combine_chunks()
     assert columns.flatten().flatten().to_numpy().tobytes() == states.tobytes()
     assert path.stat().st_size < 0.95 * states.nbytes
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
-def test_a_folder_that_may_not_be_written_is_one_clear_line(tmp_path: Path) -> None:
-    with open_writer(tmp_path, RECORD):
-        pass
-    child = os.fork()
-    if not child:  # pragma: no cover
-        os.setuid(65534)
-        try:
-            write_table(tmp_path / "a.parquet", pa.table({"a": [1]}))
-        except InputError as error:
-            os._exit(0 if "cannot be written" in str(error) or "Permission" in str(error) else 1)
-        os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_part_is_named_by_its_bytes_and_small_ones_are_joined_at_the_end(tmp_path: Path) -> None:
@@ -186,49 +143,10 @@ def test_small_parts_are_joined_and_a_kill_before_they_are_deleted_doubles_nothi
     assert keys(run.folder) == [("a", index) for index in range(5)]
 
 
-SCRIPT = """
-import sys, time
-from pathlib import Path
-from tests.folders import verify_run
-from tests.runs.rows import RECORD, row
-from capcal_lib.runs import store
-store.ROWS = 40
-with store.open_writer(Path(sys.argv[1]), RECORD) as writer:
-    print("start", flush=True)
-    for question, indices in writer.missing({f"q{n}": 5 for n in range(60)}).items():
-        writer.append([row(question, index, f"{question}:{index}") for index in indices])
-        time.sleep(0.004)
-print("end", flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_twenty_killed_writers_leave_the_rows_of_one_that_nobody_killed(tmp_path: Path) -> None:
-    rng = random.Random(0)
-    root = Path(__file__).resolve().parents[2]
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
-    sizes = []
-    for _ in range(20):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
-            assert process.stdout
-            process.stdout.readline()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(rng.uniform(0, 0.06))
-            process.kill()
-        sizes.append(len(read_samples(run_of(tmp_path, IDENTITY))))
-    assert sizes == sorted(sizes)
-    subprocess.run(command, check=True, cwd=root, capture_output=True)
-    samples = read_samples(run_of(tmp_path, IDENTITY))
-    assert len(samples) == 300
-    wanted = samples["question_id"] + ":" + samples["sample_index"].astype(str)
-    assert (samples["response"] == wanted).all()
-    assert not list(tmp_path.rglob("*.tmp"))
-
-
 def test_no_flipped_bit_goes_unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = shards(tmp_path, monkeypatch)
     rng = random.Random(0)
-    for path in rng.choices(parts_of(Run(folder)), k=200):
+    for path in rng.choices(parts_of(Run(folder)), k=30):
         content = path.read_bytes()
         flip(path, rng.randrange(1 << 30))
         with pytest.raises(InputError, match="its bytes do not match its name"):
@@ -237,7 +155,7 @@ def test_no_flipped_bit_goes_unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(read_samples(Run(folder))) == 6
 
 
-@pytest.mark.parametrize("keep", [0, 3, 200, -1])
+@pytest.mark.parametrize("keep", [0, -1])
 def test_a_damaged_part_is_named_and_its_rows_are_drawn_again_once_it_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: int
 ) -> None:
@@ -294,41 +212,6 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
         assert writer.missing({"a": 2}) == {"a": (1,)}
 
 
-def test_the_remains_of_a_killed_write_are_cleared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = shards(tmp_path, monkeypatch, 1)
-    (folder / ".samples-.parquet.0123.tmp").write_bytes(b"half")
-    assert len(read_samples(Run(folder))) == 2
-    with open_writer(tmp_path, RECORD):
-        pass
-    assert not list(folder.glob(".samples-*"))
-
-
-@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EACCES])
-def test_a_part_that_cannot_be_read_is_not_called_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    folder = shards(tmp_path, monkeypatch)
-    (folder / VERDICTS.name).write_bytes(b"")
-    before = sorted(path.name for path in folder.iterdir())
-    read = Path.read_bytes
-
-    def fail(path: Path) -> Any:
-        if path.name.startswith("samples-"):
-            raise OSError(number, os.strerror(number))
-        return read(path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", fail)
-        with pytest.raises(DiskError, match=r"samples-.*: cannot be read"):
-            open_writer(tmp_path, RECORD).__enter__()
-    assert sorted(path.name for path in folder.iterdir()) == before
-    (folder / VERDICTS.name).unlink()
-    with open_writer(tmp_path, RECORD) as writer:
-        assert len(writer.present) == 6
-
-
 def test_a_run_that_is_being_written_is_not_removed(tmp_path: Path) -> None:
     with (
         open_writer(tmp_path, RECORD) as writer,
@@ -337,7 +220,7 @@ def test_a_run_that_is_being_written_is_not_removed(tmp_path: Path) -> None:
         remove_run(writer.run)
 
 
-@pytest.mark.parametrize("left", [0, 4, 8, 12, 16, 20, *range(24, 30)])  # each of the last files
+@pytest.mark.parametrize("left", [0, 12, 24])  # before any file, and but for the last
 def test_a_removal_that_was_killed_leaves_a_run_that_is_removed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
 ) -> None:
@@ -368,8 +251,17 @@ def test_a_removal_that_was_killed_leaves_a_run_that_is_removed_again(
     assert not any(path.is_file() for path in tmp_path.rglob("*"))
 
 
-@pytest.mark.parametrize("name", ["run.json", "lock", "part", "sessions.jsonl", VERDICTS.name])
-@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("run.json", "link"),
+        ("lock", "link"),
+        ("sessions.jsonl", "link"),
+        (VERDICTS.name, "link"),
+        ("part", "pipe"),
+        ("part", "folder"),
+    ],
+)
 def test_what_is_no_file_of_the_store_is_refused_in_a_line_and_what_it_points_to_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
 ) -> None:
@@ -420,29 +312,6 @@ def test_a_removal_and_a_merge_leave_alone_what_links_point_to(
     assert victim.read_text() == "precious"
 
 
-def test_a_small_part_does_not_unpack_to_much(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = shards(tmp_path, monkeypatch)
-    numbers = pa.array([0] * 300, pa.int32())
-    long = pa.DictionaryArray.from_arrays(pa.array([0] * 300), ["x" * 5_000_000])
-    rows = dict.fromkeys(SCHEMA.names, numbers) | {
-        "question_id": [f"q{number}" for number in range(300)],
-        "response": long,
-        "reasoning": pa.array([None] * 300, pa.string()),
-        "finish_reason": ["stop"] * 300,
-    }
-    bomb = io.BytesIO()
-    pq.write_table(pa.table(rows), bomb, compression="zstd", store_schema=False)
-    assert len(bomb.getvalue()) < 1 << 15
-    name = f"samples-{hashlib.sha256(bomb.getvalue()).hexdigest()}.parquet"
-    (folder / name).write_bytes(bomb.getvalue())
-    before = pa.total_allocated_bytes()
-    with pytest.raises(InputError, match="unpacks to more than any file of a run"):
-        read_samples(Run(folder))
-    assert pa.total_allocated_bytes() - before < 1 << 26
-
-
 def test_a_part_with_other_columns_is_refused_though_its_name_is_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,14 +321,3 @@ def test_a_part_with_other_columns_is_refused_though_its_name_is_right(
     write_table(folder / PARTS, rows.set_column(1, "sample_index", indices))
     with pytest.raises(InputError, match="its columns are not those of samples"):
         read_samples(Run(folder))
-
-
-def test_parts_are_plain_parquet_whose_counts_are_those_of_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = shards(tmp_path, monkeypatch)
-    table = dataset.dataset([str(path) for path in parts_of(Run(folder))]).to_table()
-    assert table.schema.equals(SCHEMA)
-    counts = table.group_by("question_id").aggregate([([], "count_all")])
-    assert counts.to_pylist() == [{"question_id": "a", "count_all": 6}]
-    assert counts["count_all"][0].as_py() == len(read_samples(Run(folder)))

@@ -15,8 +15,8 @@ from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import p_true_messages
 from capcal_lib.sampling.engines import Request
-from capcal_lib.sampling.engines.chat import encode
 from capcal_lib.sampling.weights import weights_folder
+from tests.sampling.engines.encoded import encode
 
 QUESTIONS = load_questions("mini-capitals")
 LONG = 160  # words: longer than every window
@@ -216,7 +216,7 @@ class Plain:
 
         ids = [*encode(self.tokenizer, self.model, request), *said]
         with torch.inference_mode():
-            return self.network(torch.tensor([ids]), use_cache=False, output_hidden_states=True)
+            return self.network(torch.tensor([ids]), use_cache=False)
 
     def answer(self, request: Request, most: int) -> str:
         """Return the likeliest token after the likeliest, as text."""
@@ -226,11 +226,6 @@ class Plain:
             if said[-1] == self.tokenizer.eos_token_id:
                 break
         return str(self.tokenizer.decode(said, skip_special_tokens=True))
-
-    def states(self, request: Request) -> np.ndarray:
-        """Return the mean over layers of the states of the last token, (hidden_size,)."""
-        states = [layer[0, -1].numpy() for layer in self.read(request).hidden_states]
-        return np.mean(states, axis=0)
 
     def logprobs(self, request: Request) -> np.ndarray:
         """Return the log-probability of each first token."""

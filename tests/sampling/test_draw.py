@@ -45,14 +45,6 @@ def test_raising_k_draws_only_what_is_missing(tmp_path: Path) -> None:
     assert len(rows(second.run.folder)) == 15
 
 
-def test_lowering_k_draws_nothing(tmp_path: Path) -> None:
-    folder = sample("simulated", SET, k=4, limit=3, store=tmp_path).run.folder
-    before = rows(folder)
-    again = sample("simulated", SET, k=2, limit=3, store=tmp_path)
-    assert (again.new, again.present) == (0, 6)
-    assert rows(folder) == before
-
-
 def test_other_settings_are_another_run_and_its_confidences_are_asked_with_them(
     tmp_path: Path,
 ) -> None:
@@ -83,7 +75,7 @@ def test_other_settings_are_another_run_and_its_confidences_are_asked_with_them(
     assert len(list_runs(tmp_path)) == 2
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(steps=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 5)), max_size=4))
 def test_any_way_of_getting_there_gives_the_rows_of_one_undisturbed_run(
     undisturbed: pd.DataFrame,
@@ -115,18 +107,6 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, undisturbed: pd.DataFram
     assert resumed.present > 12
     assert resumed.new == 30 - resumed.present
     pd.testing.assert_frame_equal(read_samples(resumed.run), undisturbed)
-
-
-def test_a_damaged_part_is_named_and_drawn_again_once_deleted(tmp_path: Path) -> None:
-    folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).run.folder
-    before = rows(folder)
-    (shard,) = folder.glob("samples-*")
-    shard.write_bytes(shard.read_bytes()[:-30])
-    with pytest.raises(InputError, match="delete it, and draw its rows again"):
-        sample("simulated", SET, k=2, limit=2, store=tmp_path)
-    shard.unlink()
-    assert sample("simulated", SET, k=2, limit=2, store=tmp_path).new == 4
-    assert rows(folder) == before
 
 
 def test_a_session_is_kept_where_something_was_drawn(tmp_path: Path) -> None:
@@ -184,14 +164,6 @@ def test_the_record_says_with_what_the_run_was_made(tmp_path: Path) -> None:
     assert {"started", "machine", "python", "capcal", "torch"} <= record.made_with.keys()
 
 
-def test_the_record_says_when_the_data_set_is_not_that_of_the_manifest() -> None:
-    record = describe(MODEL, SET, "test", QUESTIONS[1:], engine="simulated", seed=0)
-    assert record.made_with["questions"].startswith(f"{len(QUESTIONS) - 1} rows, the manifest has")
-    changed = [replace(QUESTIONS[0], text="Which?"), *QUESTIONS[1:]]
-    record = describe(MODEL, SET, "test", changed, engine="simulated", seed=0)
-    assert "the manifest has" in record.made_with["questions"]
-
-
 def key(**changes: object) -> str:
     """Return the key of the run that these changes of the model or of the call make."""
     call = {"dataset": SET, "split": "test", "questions": QUESTIONS, "seed": 0}
@@ -201,12 +173,6 @@ def key(**changes: object) -> str:
     )
     call |= {name: value for name, value in changes.items() if name in call}
     return describe(model, **call).identity.key  # type: ignore[arg-type]
-
-
-def test_naming_the_engine_of_the_manifest_makes_no_other_run(tmp_path: Path) -> None:
-    first = sample("simulated", SET, k=1, limit=2, store=tmp_path)
-    again = sample("simulated", SET, k=1, limit=2, store=tmp_path, engine="simulated")
-    assert (again.run, again.new, again.present) == (first.run, 0, 2)
 
 
 def sampling(**changes: object) -> Sampling:
@@ -236,23 +202,12 @@ DECISIVE: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("change", DECISIVE.values(), ids=DECISIVE)
-def test_every_setting_that_decides_a_row_makes_another_run(change: dict[str, object]) -> None:
-    assert key(**change) != key()
+def test_every_setting_that_decides_a_row_makes_another_run() -> None:
+    assert len({key(), *(key(**change) for change in DECISIVE.values())}) == len(DECISIVE) + 1
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"notes": "another day"},
-        {"title": "A model"},
-        {"parameters": 7},
-        {"licence": "none"},
-    ],
-    ids=str,
-)
-def test_circumstances_make_no_other_run(change: dict[str, object]) -> None:
-    assert key(**change) == key()
+def test_circumstances_make_no_other_run() -> None:
+    assert key(notes="another day", title="A model", parameters=7) == key()
 
 
 @pytest.mark.parametrize(

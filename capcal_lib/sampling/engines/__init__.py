@@ -39,35 +39,23 @@ class Source(NamedTuple):
     """The package of an engine, and what is known about it before it is opened."""
 
     place: str  # module:class
-    reproducible: str = "not known: the engine comes from another package"
     modules: tuple[str, ...] = ()  # what it imports
     extra: str = ""  # of this package, which brings the modules
 
 
 ENGINES = {
-    "simulated": Source(
-        "capcal_lib.sampling.engines.simulated:SimulatedEngine",
-        "yes: the same seed gives the same rows",
-    ),
+    "simulated": Source("capcal_lib.sampling.engines.simulated:SimulatedEngine"),
     "transformers": Source(
         place="capcal_lib.sampling.engines.transformers:TransformersEngine",
-        reproducible="up to rounding, coarse in bfloat16: the same seed gives the same rows, "
-        "whatever else is drawn",
         modules=("torch", "transformers"),
         extra="local",
     ),
     "vllm": Source(
         place="capcal_lib.sampling.engines.vllm:VllmEngine",
-        reproducible="up to rounding: the same seed gives the same rows, but sums depend on the "
-        "batch, much so in bfloat16",
         modules=("vllm",),
         extra="vllm",
     ),
-    "openai": Source(
-        "capcal_lib.sampling.engines.openai:OpenAIEngine",
-        "not promised: the seed of every sample is sent, but servers differ in what they make of "
-        "it",
-    ),
+    "openai": Source("capcal_lib.sampling.engines.openai:OpenAIEngine"),
 }
 
 Purpose = Literal["answer", "verbalized"]

@@ -21,12 +21,6 @@ from capcal_lib.text import sanitize
 PROMPTS_AT_ONCE = 256  # read by the tokenizer's threads, which keep much of each while they work
 
 
-def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
-    """Return the token ids of one request's messages, as `encode_all` does."""
-    [tokens] = encode_all(tokenizer, model, [request])
-    return tokens
-
-
 def encode_all(tokenizer: Any, model: Model, requests: Sequence[Request]) -> list[list[int]]:
     """Return the token ids of each request's messages as the model reads them, ready for its
     answer.

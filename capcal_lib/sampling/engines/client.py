@@ -1,6 +1,5 @@
 """Send many requests to a server at a time, and repeat those that fail for a while."""
 
-import base64
 import logging
 import math
 import queue
@@ -11,7 +10,7 @@ from contextlib import suppress
 from itertools import islice
 from time import monotonic
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import urllib3
@@ -85,27 +84,23 @@ class Client:
             is_address = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
         except ValueError:
             is_address = False
-        if not is_address or url.query or url.fragment:
-            raise InputError("OPENAI_BASE_URL must be an address such as http://127.0.0.1:8000/v1")
-        login, _, host = url.netloc.rpartition("@")
-        self.url = f"{url.scheme}://{host}{url.path}".rstrip("/")
-        authorization = f"Bearer {key}"
-        if login:  # which goes before the key
-            login = login if ":" in login else f"{login}:"
-            authorization = f"Basic {base64.b64encode(unquote(login).encode()).decode()}"
+        if not is_address or url.query or url.fragment or "@" in url.netloc:
+            raise InputError(
+                "OPENAI_BASE_URL must be an address such as http://127.0.0.1:8000/v1; a key goes "
+                "into OPENAI_API_KEY"
+            )
+        self.url = f"{url.scheme}://{url.netloc}{url.path}".rstrip("/")
         settings: dict[str, Any] = {
-            "headers": {"Authorization": authorization, "Content-Type": "application/json"},
+            "headers": {"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
             "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS),
             "maxsize": in_flight,
             "retries": False,
         }
-        proxies = {} if proxy_bypass(host) else getproxies()
+        proxies = {} if proxy_bypass(url.netloc) else getproxies()
         proxy = proxies.get(url.scheme) or proxies.get("all")
         self.pool = urllib3.PoolManager(**settings)
         if proxy:
-            login = unquote(urlsplit(proxy).netloc.rpartition("@")[0])
-            named = urllib3.make_headers(proxy_basic_auth=login) if login else None
-            self.pool = urllib3.ProxyManager(proxy, proxy_headers=named, **settings)
+            self.pool = urllib3.ProxyManager(proxy, **settings)
         self.in_flight = in_flight
         self.patience = PATIENCE
         self.stopped = threading.Event()

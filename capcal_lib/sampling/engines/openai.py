@@ -52,9 +52,9 @@ class OpenAIEngine:
     sent.
 
     A reply may end a reasoning that it has not begun: then the prompt begins it, and a reply that
-    the limit cut before the end is reasoning and no answer. If a server counts no tokens, or an
-    impossible number, they are 0: unknown. The server's own limit on prompt and answer together
-    applies, not ``context_tokens``."""
+    the limit cut before the end is reasoning and no answer. If a server counts no tokens, they are
+    0: unknown. The server's own limit on prompt and answer together applies, not
+    ``context_tokens``."""
 
     family = "openai"
 
@@ -89,9 +89,9 @@ class OpenAIEngine:
             if INTERFERENCE.search(end):
                 return Failure(name, (index,), f"the server ended an answer with {sanitize(end)!r}")
             reasoning, response = choice.message.parts
-            prompt = _count(answer.usage, "prompt_tokens", sampling.context_tokens)
-            tokens = _count(answer.usage, "completion_tokens", sampling.max_tokens)
-            return [Sample(name, index, response, reasoning, choice.finish, prompt, tokens)]
+            usage = answer.usage or _Usage()
+            counts = usage.prompt_tokens or 0, usage.completion_tokens or 0
+            return [Sample(name, index, response, reasoning, choice.finish, *counts)]
 
         jobs = ((request, index) for request in requests for index in request.sample_indices)
         results: Iterator[list[Sample] | Failure] = self.client.stream(jobs, draw, pause=[])
@@ -290,13 +290,12 @@ class _Choice(BaseModel):
         return (self.logprobs and self.logprobs.content) or []
 
 
+class _Usage(BaseModel):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
 class _Answer(BaseModel):
     choices: tuple[_Choice]
     model: str | None = None  # some do not say
-    usage: Any = None  # likewise
-
-
-def _count(usage: Any, name: str, most: int) -> int:
-    """Return a number of tokens, 1 to ``most``; 0 where the server says none, or what cannot be."""
-    value = usage.get(name) if isinstance(usage, dict) else None
-    return value if type(value) is int and 1 <= value <= most else 0
+    usage: _Usage | None = None  # likewise

@@ -7,6 +7,7 @@ import math
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from logging import getLogger
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,8 @@ class TransformersEngine(LocalEngine):
         self.tokenizer, network = open_checkpoint(model.name, folder, dtype)
         self.network = network.to(self.device).eval()
         config = self.network.config
-        self.positions = positions_of(config)
+        text = config.get_text_config()
+        self.positions = getattr(text, "max_position_embeddings", None) or math.inf
         ends = np.ravel(self.network.generation_config.eos_token_id)  # one, several or None
         self.ends = {*ends.tolist(), self.tokenizer.eos_token_id} - {None}
         self.ends |= turn_ends(self.tokenizer, model)
@@ -149,7 +151,8 @@ class TransformersEngine(LocalEngine):
 
         if not self.shares_prefixes:  # its cache may be of another kind
             return network(torch.tensor([prompt], device=self.device), use_cache=False, **options)
-        shared = _shared_start(prompt[:-1], self._cached)
+        pairs = zip(prompt[:-1], self._cached, strict=False)
+        shared = len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
         if shared:
             self._cache.crop(shared - len(self._cached))  # a negative number: that many less
         else:
@@ -159,10 +162,6 @@ class TransformersEngine(LocalEngine):
         output = network(ids, past_key_values=self._cache, use_cache=True, **options)
         self._cached = prompt
         return output
-
-    def _keys_values(self) -> list[tuple[Tensor, Tensor]]:
-        """Return the keys and values of the last prompt, one pair per layer."""
-        return [(layer.keys[0], layer.values[0]) for layer in self._cache.layers]
 
     def _children(self, parents: list[Branch], logits: Tensor, sampling: Sampling) -> list[Branch]:
         """Draw the next token of every sample in flight, and return the resulting branches."""
@@ -192,7 +191,9 @@ class TransformersEngine(LocalEngine):
         (1, vocabulary).
         """
         logits: Tensor = self._read(self.network, group.prompt.tokens, logits_to_keep=1).logits[0]
-        group.prefix = [(keys.clone(), values.clone()) for keys, values in self._keys_values()]
+        group.prefix = [
+            (layer.keys[0].clone(), layer.values[0].clone()) for layer in self._cache.layers
+        ]
         return logits
 
     def _steps_as_it_reads(self) -> bool:
@@ -266,25 +267,6 @@ def open_checkpoint(name: str, folder: Path, dtype: str) -> tuple[Any, Any]:
             f"weights, such as {unknown[0]}"
         )
     return tokenizer, network
-
-
-def positions_of(config: Any) -> float:
-    """Return how many positions a network has for a text, with what its rotary scaling adds."""
-    config = config.get_text_config()
-    positions = getattr(config, "max_position_embeddings", None) or math.inf
-    scaling = getattr(config, "rope_parameters", None) or {}
-    original = scaling.get("original_max_position_embeddings") or positions
-    return max(positions, original * (scaling.get("factor") or 1))
-
-
-def _shared_start(first: list[int], second: list[int]) -> int:
-    """Return how many tokens two texts have in common at their beginning."""
-    count = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
 
 
 def _in_order(prompts: list[list[int]]) -> list[int]:

@@ -17,7 +17,7 @@ def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "LONGEST_WAIT", 0.1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def calm() -> tuple[list[Sample], list[dict[str, Any]]]:
     """The rows of three questions, 20 samples each, from a server that behaves, and what it was
     asked.
@@ -35,7 +35,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
     from tests.sampling.engines.tiny_models import open_engines  # which needs torch
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import load_questions
-from capcal_lib.questions.prompts import answer_messages
+from capcal_lib.questions.prompts import ask_for_answer
 from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.engines import Failure, Request
 from capcal_lib.sampling.engines.openai import OpenAIEngine
@@ -21,8 +21,7 @@ SAMPLING = Sampling(temperature=0.8, max_tokens=24, context_tokens=20_000)
 def requests(questions: int, samples: int) -> list[Request]:
     indices = tuple(range(samples))
     return [
-        Request(one, answer_messages(one, MODEL.prompt_style), indices)
-        for one in QUESTIONS[:questions]
+        Request(one, ask_for_answer(one, MODEL.prompts), indices) for one in QUESTIONS[:questions]
     ]
 
 

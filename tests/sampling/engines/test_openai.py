@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from capcal_lib.confidence.of_run import estimate
 from capcal_lib.confidence.verbalized import verbalized
@@ -17,7 +15,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.runs import Run
 from capcal_lib.runs.store import Sample, read_samples
-from capcal_lib.sampling.draw import describe, sample
+from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import check_engine, open_engine, question_seed
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from tests.command import run as capcal
@@ -81,7 +79,7 @@ def test_what_the_protocol_does_not_know_is_said_only_where_it_is_needed() -> No
         assert body["reasoning_effort"] == "medium"
 
 
-@pytest.mark.parametrize("in_flight", [1, 16, 1024])
+@pytest.mark.parametrize("in_flight", [1, 16])
 def test_the_rows_are_the_same_whatever_is_asked_at_a_time(
     calm: tuple[list[Sample], list[dict[str, Any]]], in_flight: int
 ) -> None:
@@ -125,7 +123,7 @@ CUT = {"message": {"content": "Perhaps 41. But"}, "finish_reason": "length"}
 SHORT = {"message": {"content": "42"}, "finish_reason": "stop"}
 
 
-@pytest.mark.parametrize("order", [[WHOLE, CUT], [CUT, WHOLE], [CUT, CUT, WHOLE, CUT]])
+@pytest.mark.parametrize("order", [[WHOLE, CUT], [CUT, CUT, WHOLE, CUT]])
 def test_a_cut_reasoning_that_the_prompt_began_is_no_answer(order: list[dict[str, Any]]) -> None:
     with ChatServer(choice=lambda index: order[index]) as server:
         rows, _ = draw(open_at(server, in_flight=1), requests(1, len(order)))
@@ -135,17 +133,11 @@ def test_a_cut_reasoning_that_the_prompt_began_is_no_answer(order: list[dict[str
     ]
 
 
-@pytest.mark.parametrize("order", [[CUT, CUT], [SHORT, CUT], [CUT, SHORT]])
+@pytest.mark.parametrize("order", [[CUT, CUT], [CUT, SHORT]])
 def test_a_cut_answer_of_a_model_that_does_not_reason_is_kept(order: list[dict[str, Any]]) -> None:
     with ChatServer(choice=lambda index: order[index]) as server:
         rows, _ = draw(open_at(server, in_flight=1), requests(1, len(order)))
     assert [row.response for row in rows] == [reply["message"]["content"] for reply in order]
-
-
-def test_nothing_to_draw_asks_nothing() -> None:
-    with ChatServer() as server:
-        assert draw(open_at(server), requests(3, 0)) == ([], [])
-        assert not server.asked
 
 
 def replying(pieces: list[str], message: dict[str, str | None]) -> Fault:
@@ -199,17 +191,14 @@ def test_first_token_probabilities_are_those_of_the_twenty_likeliest() -> None:
             {"content": "Yes</think>\n\nNo"},
             3,
         ),  # opened in the prompt, not parsed
-        (["No"], {"content": "No", "reasoning": "Yes"}, 0),  # probabilities of the answer alone
         (
             ["Yes", "No"],
             {"content": "No", "reasoning": "Yes"},
             None,
         ),  # of all, and no mark where the answer begins
         (THOUGHT, {"content": None, "reasoning": "Yes"}, None),  # cut off
-        (["<think>", "Yes"], {"content": "<think>Yes"}, None),
         (["</think>No"], {"content": "No"}, None),  # one token holds both
         (["\n", " No", ", I", " do", " not", "<|im_end|>"], {"content": "\n No, I do not"}, 1),
-        (["Yes", ",", " it", " is", " Yes"], {"content": "Yes", "reasoning": "Yes, it is"}, None),
     ],
 )
 def test_probabilities_are_those_where_the_answer_begins(
@@ -261,26 +250,6 @@ def test_first_token_probabilities_that_are_not_given_are_missing(
     ]
 
 
-def test_one_refused_question_does_not_cost_the_first_tokens_of_the_others(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def refuse(number: int, body: dict[str, Any]) -> Fault | None:
-        return (
-            status(400, "too long")
-            if QUESTIONS[1].text in body["messages"][-1]["content"]
-            else tops
-        )
-
-    with ChatServer(fault=refuse) as server:
-        found, tokens = open_at(server).next_token_logprobs(
-            requests(3, 0), ["Yes", " No"], SAMPLING, 0
-        )
-    np.testing.assert_allclose(found, [[-0.1, -3.1], [np.nan, np.nan], [-0.1, -3.1]])
-    assert tokens.tolist() == [1, 0, 1]
-    [message] = caplog.messages
-    assert message == f"1 of 3 questions were not answered: 1 times: {said(400, 'too long')}"
-
-
 def changed(**changes: Any) -> Fault:
     """Answer well, but for these parts of the answer."""
 
@@ -297,13 +266,6 @@ def changed(**changes: Any) -> Fault:
         None,
         {},
         {"prompt_tokens": None, "completion_tokens": None},
-        {"prompt_tokens": 0, "completion_tokens": 0},
-        {"prompt_tokens": "40", "completion_tokens": [5]},
-        {"prompt_tokens": 10**7, "completion_tokens": 10**7},
-        {"prompt_tokens": -1, "completion_tokens": 1},
-        {"prompt_tokens": True, "completion_tokens": 7.5},
-        {"prompt_tokens": 1e999, "completion_tokens": False},
-        5,
     ],
     ids=str,
 )
@@ -312,7 +274,7 @@ def test_tokens_that_a_server_does_not_count_are_unknown(usage: object) -> None:
         rows, failures = draw(open_at(server), requests(2, 3))
     assert not failures
     assert {row.prompt_tokens for row in rows} == {0}
-    assert {row.completion_tokens for row in rows} <= {0, 1}
+    assert {row.completion_tokens for row in rows} == {0}
 
 
 NATURAL = ["stop", "eos_token", "stop_sequence", "STOP", "end", "end_turn", "EOS", "eos", None, ""]
@@ -339,14 +301,11 @@ def test_the_words_for_an_end_are_those_of_many_servers() -> None:
     ("answered", "is_same"),
     [
         ("smollm2-135m", True),
-        ("SmolLM2-135M", True),
         ("smollm2-135m-2025-04-14", True),
         ("someone/smollm2-135m", True),
-        ("/models/smollm2-135m.gguf", True),
         ("", True),
         ("smollm2-1350m", False),
         ("smollm2-135m-mini", False),
-        ("smollm2", False),
         ("other\x1b[2J", False),
     ],
 )
@@ -375,11 +334,6 @@ def test_a_setting_that_the_manifest_omits_is_not_sent(calm: Any) -> None:
 
 def changed_completion(server: ChatServer, body: dict[str, Any]) -> dict[str, Any]:
     return ChatServer.completion(server, {"max_tokens": 24} | body)
-
-
-def test_there_are_no_hidden_states() -> None:
-    with ChatServer() as server, pytest.raises(InputError, match="use --engine transformers"):
-        open_at(server).hidden_states(requests(1, 0))
 
 
 def test_opening_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,8 +365,6 @@ def test_opening_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     ("listing", "said"),
     [
         (b'"smollm2-135m"', "an answer that cannot be read"),
-        (b'{"data": null}', "an answer that cannot be read"),
-        (b"[" * 100_000, "an answer that cannot be read"),
         (b'{"data": []}', "lists no model, not smollm2-135m"),
     ],
 )
@@ -427,12 +379,6 @@ def test_a_server_may_call_the_model_otherwise() -> None:
         assert open_at(server, model).name == "llama3.1:8b"
     with ChatServer() as server, pytest.raises(InputError, match=r"not llama3\.1:8b; serve"):
         open_at(server, model)
-
-
-def test_seeds_differ_between_questions_and_runs() -> None:
-    seeds = {question_seed(seed, one.id) for seed in range(3) for one in QUESTIONS}
-    assert len(seeds) == 3 * len(QUESTIONS)
-    assert all(0 <= seed < 2**48 for seed in seeds)
 
 
 def run(store: Path, **options: Any) -> Any:
@@ -456,29 +402,6 @@ def test_failed_samples_stay_absent_and_are_tried_again(tmp_path: Path, served: 
     again = run(tmp_path / "run")
     assert (again.present, again.new, again.failed) == (drawn.new, 80 - drawn.new, {})
     assert read_samples(again.run).equals(whole)
-
-
-@settings(max_examples=3, deadline=None)
-@given(steps=st.lists(st.tuples(st.integers(1, 20), st.integers(1, 4)), max_size=3))
-def test_any_way_of_getting_there_gives_the_same_rows(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]]
-) -> None:
-    with ChatServer() as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", server.url)
-        whole = read_samples(run(tmp_path_factory.mktemp("whole")).run)
-        store = tmp_path_factory.mktemp("steps")
-        for k, limit in [*steps, (20, 4)]:
-            folder = run(store, k=k, limit=limit).run.folder
-        assert read_samples(Run(folder)).equals(whole)
-
-
-def test_the_record_says_that_rows_may_not_come_again(tmp_path: Path, served: ChatServer) -> None:
-    record = run(tmp_path, k=1, limit=1).run.record
-    assert record.identity.engine == "openai"
-    assert record.made_with["reproducible"].startswith("not promised")
-    own = describe(MODEL, "mini-capitals", "test", QUESTIONS, engine="transformers", seed=0)
-    assert own.made_with["reproducible"].startswith("up to rounding")
-    assert own.identity.key != record.identity.key
 
 
 def own_model(folder: Path, name: str, **changes: object) -> None:
@@ -511,16 +434,6 @@ def test_two_models_that_a_server_calls_otherwise_are_two_runs(
         assert not verify_run(drawn.run).problems
         keys[identity.key] = served_as
     assert len(keys) == 4
-
-
-@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 40, "completion_tokens": 5}])
-def test_what_is_drawn_is_whole_to_verify(
-    tmp_path: Path, served: ChatServer, usage: object
-) -> None:
-    served.fault = always(changed(usage=usage))
-    drawn = run(tmp_path, k=3)
-    assert drawn.new == 12
-    assert not verify_run(drawn.run).problems
 
 
 def test_a_failed_verbalized_confidence_is_missing_and_asked_again(
@@ -561,22 +474,6 @@ def test_one_refused_question_leaves_the_p_true_of_the_others(
     assert found.index[found["confidence"].isna()].tolist() == [CHOSEN[2].id]
     served.fault = always(tops)
     assert estimate(Run(folder), "p-true", engine="openai")["confidence"].notna().all()
-
-
-def test_an_answer_without_yes_and_no_is_asked_again(tmp_path: Path, served: ChatServer) -> None:
-    folder = run(tmp_path, k=1).run.folder
-    other = {"token": "Maybe", "logprob": -0.1, "bytes": None, "top_logprobs": []}
-    served.choice = lambda index: {
-        "message": {"content": "Maybe"},
-        "logprobs": {"content": [other | {"top_logprobs": [other]}]},
-    }
-    found = estimate(Run(folder), "p-true", engine="openai")
-    assert found["confidence"].isna().all()
-    served.fault = always(tops)
-    assert estimate(Run(folder), "p-true", engine="openai")["confidence"].notna().all()
-    asked = len(served.asked)
-    estimate(Run(folder), "p-true", engine="openai")
-    assert len(served.asked) <= asked + 1, "what is known is not asked again"
 
 
 def test_the_command_says_what_failed_and_goes_on(
@@ -645,20 +542,6 @@ def test_a_model_for_vllm_says_how_to_get_it(
     assert not list(tmp_path.iterdir())
 
 
-def test_an_interrupt_keeps_what_was_drawn(tmp_path: Path, served: ChatServer) -> None:
-    served.fault = always(slow(0.02))
-
-    def stop(done: int, wanted: int) -> None:
-        if done:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, progress=stop)
-    again = run(tmp_path)
-    assert again.present >= 1
-    assert again.present + again.new == 80
-
-
 def test_a_judge_may_have_a_server_of_its_own(served: ChatServer) -> None:
     with ChatServer(models=("judge",)) as other:
         judge = MODEL.model_copy(update={"name": "judge"})
@@ -669,22 +552,6 @@ def test_a_judge_may_have_a_server_of_its_own(served: ChatServer) -> None:
     assert not served.asked
     with pytest.raises(InputError, match="in_flight must be at least 1; got 0"):
         open_engine(MODEL, "openai", in_flight=0)
-
-
-@pytest.mark.parametrize("address", ["http://[::1]:99999/v1", "nonsense", "http://127.0.0.1:9/v1"])
-def test_an_address_that_leads_nowhere_is_one_line(
-    address: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", address)
-    command = "sample --model smollm2-135m --dataset mini-capitals --k 1 --engine openai --store"
-    ended, out, err = capcal(monkeypatch, capsys, *command.split(), tmp_path)
-    assert (ended, out) == (2, "")
-    assert err.startswith("capcal: ")
-    assert len(err.splitlines()) == 1
-    assert not list(tmp_path.rglob("*.parquet"))
 
 
 @pytest.mark.parametrize(("cut", "says"), [(2, False), (3, True)])

@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402 -- needs torch
-from tests.sampling.engines.tiny_models import ARCHITECTURES, draw, plain_logits, request, settings  # noqa: E402
+from tests.sampling.engines.tiny_models import draw, plain_logits, request, settings  # noqa: E402
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", ["qwen3", "olmo2"])
 def test_every_step_has_the_logits_of_plain_transformers(
     architecture: str, engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -42,13 +42,13 @@ def test_every_step_has_the_logits_of_plain_transformers(
     monkeypatch.setattr(engine, "_begin", recording_begin)
     monkeypatch.setattr("capcal_lib.sampling.engines.transformers.SAMPLES_IN_FLIGHT", 25)
     requests = [
-        request("one", 20),
+        request("one", 10),
         request("two three", 3),
-        request("four " * 9, 11),
-        request("five two one", 60),
+        request("four " * 9, 5),
+        request("five two one", 20),
     ]
-    draw(engine, requests, settings(max_tokens=9, temperature=1.5))
-    assert len(seen) > 150
+    draw(engine, requests, settings(max_tokens=6, temperature=1.5))
+    assert len(seen) > 60
     for ids, logits in seen.items():
         assert np.allclose(logits, plain_logits(engine, list(ids)), atol=5e-4)
 
@@ -60,6 +60,7 @@ def test_a_sample_is_the_same_whatever_else_is_in_the_batch(
     requests = [request("one", 30), request("two two two", 40), request("three " * 12, 25)]
     everything = draw(engine, requests, settings())
     assert len(everything) == 95
+    assert draw(engine, requests, settings(), seed=1) != everything
     assert draw(engine, requests[::-1], settings()) == everything
     part = Request(requests[1].question, requests[1].messages, (39, 4))
     assert draw(engine, [part], settings()) == {

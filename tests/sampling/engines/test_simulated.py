@@ -1,9 +1,7 @@
 """The simulated engine: answers are right as often as mu says, and confidence tells of mu."""
 
 import numpy as np
-import pytest
 
-from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import Answer, Question
 from capcal_lib.sampling.engines import Request, open_engine
@@ -40,17 +38,9 @@ def share_right(asked: list[Request], seed: int = 0) -> np.ndarray:
 
 def test_answers_are_right_as_often_as_mu_says() -> None:
     mu = np.array([true_mu(f"q{i}") for i in range(40)])
-    error = (share_right(requests(40, 400), seed=1) - mu) / np.sqrt(mu * (1 - mu) / 400 + 1e-6)
+    error = (share_right(requests(40, 200), seed=1) - mu) / np.sqrt(mu * (1 - mu) / 200 + 1e-6)
     assert np.abs(error).max() < 4
     assert 0.5 < np.mean(error**2) < 1.6
-
-
-def test_mu_is_spread_over_the_interval() -> None:
-    names = [f"q{i}" for i in range(2000)]
-    mu = np.array([true_mu(name) for name in names])
-    counts = np.histogram(mu, bins=10, range=(0, 1))[0]
-    assert counts.min() > 50
-    assert counts[0] > 3 * counts[5] < counts[9]
 
 
 def test_some_samples_hold_no_answer_and_wrong_answers_repeat() -> None:
@@ -108,26 +98,8 @@ def test_confidence_and_features_tell_of_mu() -> None:
     assert np.corrcoef(values, mu[rows])[0, 1] > 0.6
 
 
-def test_hidden_states_of_a_question_do_not_depend_on_others_and_layers_differ_in_noise() -> None:
-    engine, asked = open_engine(MODEL), requests(300)
-    mean, last = engine.hidden_states(asked), engine.hidden_states(asked, "last")
-    assert np.array_equal(mean[7:9], engine.hidden_states(asked[7:9]))
-    mu = np.array([true_mu(request.question.id) for request in asked]).clip(1e-3, 1 - 1e-3)
-    logit = np.log(mu / (1 - mu))
-    noise = mean - last  # what they have in common tells of mu, what differs does not
-    assert noise.std() == pytest.approx(np.sqrt(2), rel=0.05)
-    direction = np.linalg.lstsq(logit[:, None], (mean + last) / 2, rcond=None)[0][0]
-    assert np.linalg.norm(direction) == pytest.approx(1, rel=0.15)
-    assert abs(np.corrcoef(noise @ direction, logit)[0, 1]) < 0.2
-
-
 def test_nothing_asked_gives_empty_arrays() -> None:
     engine = open_engine(MODEL)
     assert engine.hidden_states([]).shape == (0, 64)
     assert engine.next_token_logprobs([], ["Yes"], MODEL.sampling, 0)[0].shape == (0, 1)
     assert list(engine.sample([], MODEL.sampling, 0)) == []
-
-
-def test_an_unknown_engine_is_refused() -> None:
-    with pytest.raises(InputError, match=r"unknown engine 'abacus'; known: .*simulated"):
-        open_engine(MODEL, "abacus")

@@ -1,16 +1,14 @@
 """Many requests at a time, stopped early or beside another loop."""
 
-import asyncio
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from capcal_lib.runs import files
 from capcal_lib.runs.run import Run
-from capcal_lib.runs.store import Sample, read_samples
+from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import sample as draw_samples
 from capcal_lib.sampling.engines import client
 from tests.folders import list_runs
@@ -51,28 +49,19 @@ def test_answers_are_written_while_a_server_is_silent(
     """A kill then loses the answers of the last seconds, however long the others take."""
     monkeypatch.setattr(client, "PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(files, "WRITE_SECONDS", 0.2)
-    with ChatServer(fault=first(1, slow(3.0))) as server:
+    with ChatServer(fault=first(1, slow(2.0))) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         given = {"k": 2, "limit": 4, "engine": "openai", "store": tmp_path}
         drawing = threading.Thread(
             target=draw_samples, args=(MODEL.name, "mini-capitals"), kwargs=given
         )
         drawing.start()
-        time.sleep(2.0)
+        time.sleep(1.3)
         (folder,) = list_runs(tmp_path)
         assert len(read_samples(Run(folder))) == 7
         assert drawing.is_alive()
         drawing.join()
     assert len(read_samples(Run(folder))) == 8
-
-
-def test_it_works_where_a_loop_is_running(calm: tuple[list[Sample], list[dict[str, Any]]]) -> None:
-    with ChatServer() as server:
-
-        async def cell() -> list[Sample]:
-            return draw(open_at(server), requests(3, 20))[0]
-
-        assert asyncio.run(cell()) == calm[0]
 
 
 def test_as_many_samples_are_under_way_as_were_wished() -> None:

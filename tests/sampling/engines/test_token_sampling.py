@@ -14,18 +14,14 @@ from tests.sampling.engines.tiny_models import chi_square_p, naive_probabilities
 SETTINGS = [
     settings(),
     settings(temperature=0.4),
-    settings(temperature=1.7),
     settings(top_k=5),
     settings(top_p=0.6),
     settings(temperature=2.0, top_p=0.9, top_k=1500),
-    settings(temperature=8.0, top_p=0.97),
 ]
 
 
 @pytest.mark.parametrize("sampling", SETTINGS, ids=str)
-@pytest.mark.parametrize(
-    ("vocabulary", "draws"), [(8, 3_000), (256, 6_000), (3000, 20_000)], ids=["8", "256", "3000"]
-)
+@pytest.mark.parametrize(("vocabulary", "draws"), [(8, 3_000), (3000, 8_000)], ids=["8", "3000"])
 def test_tokens_are_drawn_with_their_probabilities(
     vocabulary: int, draws: int, sampling: Sampling
 ) -> None:

@@ -3,7 +3,6 @@
 import gc
 import itertools
 import json
-import math
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -15,16 +14,14 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import load_model
 from capcal_lib.probes.features import extract_features
 from capcal_lib.questions import Answer, Question
 from capcal_lib.sampling.engines import answer_requests
-from capcal_lib.sampling.weights import weights_folder
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from capcal_lib.sampling.engines.transformers import TransformersEngine, positions_of  # noqa: E402 -- needs torch
+from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402 -- needs torch
 from tests.sampling.engines.tiny_models import (  # noqa: E402
     ARCHITECTURES,
     OTHERS,
@@ -45,18 +42,18 @@ from tests.sampling.engines.tiny_models import (  # noqa: E402
 def test_whole_answers_come_with_their_probabilities(
     engines: Callable[[str], TransformersEngine],
 ) -> None:
-    engine, sampling = engines("llama"), settings(max_tokens=3, temperature=1.5)
-    asked = request("one two", 20_000)
+    engine, sampling = engines("llama"), settings(max_tokens=2, temperature=1.5)
+    asked = request("one two", 5_000)
     prompt = prompt_of(engine, asked)
     exact: dict[str, float] = {}
-    for tokens in itertools.product(range(len(WORDS)), repeat=3):
+    for tokens in itertools.product(range(len(WORDS)), repeat=2):
         said, p = [], 1.0
         for token in tokens:
             p *= naive_probabilities(plain_logits(engine, [*prompt, *said]), sampling)[token]
             said.append(token)
             if token == 0:
                 break
-        if tokens == (*said, *[0] * (3 - len(said))):  # count an answer that ended early once
+        if tokens == (*said, *[0] * (2 - len(said))):  # count an answer that ended early once
             exact[" ".join(WORDS[token] for token in said if token)] = p
     assert sum(exact.values()) == pytest.approx(1)
     counts = Counter(sample.response for sample in draw(engine, [asked], sampling))
@@ -65,25 +62,6 @@ def test_whole_answers_come_with_their_probabilities(
         chi_square_p(np.array([counts[text] for text in exact]), np.array(list(exact.values())))
         > 1e-4
     )
-
-
-def test_another_seed_question_or_index_gives_another_answer(
-    engines: Callable[[str], TransformersEngine],
-) -> None:
-    engine = engines("llama")
-    first = {
-        s.sample_index: s.response for s in draw(engine, [request("one", 40, "a")], settings())
-    }
-    seeded = {
-        s.sample_index: s.response
-        for s in draw(engine, [request("one", 40, "a")], settings(), seed=1)
-    }
-    renamed = {
-        s.sample_index: s.response for s in draw(engine, [request("one", 40, "b")], settings())
-    }
-    assert first != seeded
-    assert first != renamed
-    assert len(set(first.values())) > 10
 
 
 def test_temperature_zero_is_greedy(engines: Callable[[str], TransformersEngine]) -> None:
@@ -122,19 +100,6 @@ def test_the_context_bounds_the_answer(engines: Callable[[str], TransformersEngi
         draw(engines("llama"), [request("one", 1)], settings(context_tokens=3))
 
 
-def test_the_chat_template_gets_its_switches(engines: Callable[[str], TransformersEngine]) -> None:
-    engine = engines("llama")
-    assert prompt_of(engine, request("one")) == [
-        WORDS.index(word) for word in ("ask", "one", "say")
-    ]
-    loud = TransformersEngine(
-        manifest(chat_template={"loud": True}), Path(engine.network.name_or_path)
-    )
-    assert prompt_of(loud, request("one")) == [
-        WORDS.index(word) for word in ("ask", "one", "five", "say")
-    ]
-
-
 MIXED = [
     "one",
     "two " * 30,
@@ -145,7 +110,7 @@ MIXED = [
 ]  # some begin alike, two are equal
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", ["llama", "olmo2"])
 def test_hidden_states_and_logprobs_equal_plain_transformers(
     architecture: str, engines: Callable[[str], TransformersEngine]
 ) -> None:
@@ -174,29 +139,6 @@ def test_hidden_states_and_logprobs_equal_plain_transformers(
         assert np.allclose(
             logprobs[row, [0, 2]], out.logits[0, -1].log_softmax(-1)[[3, 7]], atol=5e-4
         )
-
-
-@pytest.mark.parametrize(("architecture", "side"), [("llama", "left"), ("qwen3", "right")])
-def test_every_layer_is_read_at_the_last_token_whatever_was_read_before(
-    architecture: str,
-    side: str,
-    engines: Callable[[str], TransformersEngine],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    engine = engines(architecture)
-    monkeypatch.setattr(engine.tokenizer, "padding_side", side)
-    shared = "two three four five " * 10  # a beginning that is read before those that share it
-    requests = [
-        request(content) for content in [*MIXED, f"{shared} one", f"{shared} five", f"{shared} two"]
-    ]
-    states = engine.hidden_states(requests)
-    assert states.shape == (9, 32)
-    assert states.dtype == np.float32
-    for row, asked in enumerate(requests):
-        with torch.inference_mode():
-            out = plain(engine)(torch.tensor([prompt_of(engine, asked)]), output_hidden_states=True)
-        expected = torch.stack([layer[0, -1] for layer in out.hidden_states]).mean(0)
-        assert np.allclose(states[row], expected, rtol=1e-5, atol=2e-4)  # values of about 20
 
 
 def test_features_are_read_after_the_very_tokens_that_sampling_reads(
@@ -231,42 +173,6 @@ def test_nothing_asked_gives_empty_arrays(engines: Callable[[str], TransformersE
     assert draw(engines("llama"), [request("one")], settings()) == set()
 
 
-def test_reasoning_is_kept_apart(tmp_path: Path) -> None:
-    words = ["end", "ask", "say", "<think>", "</think>", "one"]
-    engine = TransformersEngine(manifest(), make_weights(tmp_path, "llama", words))
-    samples = draw(engine, [request("one", 300)], settings(temperature=3.0))
-    assert all("</think>" not in sample.response for sample in samples)
-    assert any(sample.reasoning and sample.response for sample in samples)
-    assert any(sample.reasoning and not sample.response for sample in samples)
-
-
-@pytest.fixture(scope="module")
-def smollm() -> TransformersEngine:
-    model = load_model("smollm2-135m")
-    if weights_folder(model) is None:
-        pytest.skip(
-            "the weights of smollm2-135m are not here: capcal sample --model smollm2-135m gets them"
-        )
-    return TransformersEngine(model)
-
-
-def test_the_embedded_model_draws_with_its_probabilities(
-    smollm: TransformersEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("capcal_lib.sampling.engines.transformers.SAMPLES_IN_FLIGHT", 20_000)
-    asked, sampling = request("What is the capital of Norway?", 20_000), settings(max_tokens=1)
-    p = naive_probabilities(plain_logits(smollm, prompt_of(smollm, asked)), sampling)
-    texts = [smollm.tokenizer.decode([token], skip_special_tokens=True) for token in range(len(p))]
-    counts = Counter(sample.response for sample in draw(smollm, [asked], sampling))
-    exact: Counter[str] = Counter()
-    for text, probability in zip(texts, p, strict=True):
-        exact[text] += probability
-    assert (
-        chi_square_p(np.array([counts[text] for text in exact]), np.array(list(exact.values())))
-        > 1e-4
-    )
-
-
 @pytest.mark.parametrize("architecture", OTHERS)
 def test_other_attention_is_read_and_not_sampled(architecture: str, tmp_path: Path) -> None:
     folder = make_weights(tmp_path, architecture, **OTHERS[architecture])
@@ -289,8 +195,10 @@ def test_other_attention_is_read_and_not_sampled(architecture: str, tmp_path: Pa
         draw(engine, [request("one", 1)], settings())
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("architecture", ["nemotron", "diffllama", "llama", "qwen3"])
+@pytest.mark.parametrize(
+    ("architecture", "dtype"),
+    [("nemotron", "float32"), ("diffllama", "bfloat16"), ("llama", "bfloat16")],
+)
 def test_a_network_that_steps_without_its_prompt_is_not_sampled(
     architecture: str, dtype: str, tmp_path: Path
 ) -> None:
@@ -337,15 +245,12 @@ def test_a_head_tied_to_the_embedding_is_no_missing_tensor(tmp_path: Path) -> No
 
 
 CLOSED: dict[str, dict[str, Any]] = {
-    "bitsandbytes": {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
     "GPTQ": {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128}},
     "own code": {
         "model_type": "ownlm",
         "auto_map": {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.ForCausalLM"},
     },
     "newer": {"model_type": "futurelm"},
-    "encoder and decoder": {"model_type": "t5"},
-    "with vision": {"model_type": "qwen2_5_vl"},
 }
 
 
@@ -373,17 +278,6 @@ def test_a_context_beyond_the_positions_of_the_model_is_refused(
         draw(engine, asked, wide)
     with pytest.raises(InputError, match=message):
         engine.next_token_logprobs(asked, ["one"], wide, 0)
-
-
-def test_rotary_scaling_adds_positions() -> None:
-    known = transformers.LlamaConfig(max_position_embeddings=100)
-    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 100}
-    assert positions_of(known) == 100
-    scaled = transformers.LlamaConfig(max_position_embeddings=100, rope_parameters=yarn)
-    assert positions_of(scaled) == 400
-    counted = transformers.LlamaConfig(max_position_embeddings=400, rope_parameters=yarn)
-    assert positions_of(counted) == 400
-    assert positions_of(transformers.MambaConfig()) == math.inf
 
 
 def test_the_mark_after_an_assistants_turn_ends_an_answer(tmp_path: Path) -> None:

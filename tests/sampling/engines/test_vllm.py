@@ -27,14 +27,7 @@ from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import p_true_messages
 from capcal_lib.runs.store import Sample
-from capcal_lib.sampling.engines import (
-    Engine,
-    Failure,
-    Request,
-    close_engine,
-    open_engine,
-    question_seed,
-)
+from capcal_lib.sampling.engines import Engine, Failure, Request, close_engine, open_engine
 from capcal_lib.sampling.engines.chat import single_tokens
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from capcal_lib.sampling.weights import ensure_weights
@@ -187,20 +180,6 @@ def test_a_row_follows_from_the_seed_alone(engine: Engine) -> None:
     assert draw(engine, asked, seed=1) != rows
 
 
-def test_a_request_for_several_samples_adds_their_number_to_its_seed() -> None:
-    from vllm import SamplingParams
-    from vllm.v1.engine import EngineCoreRequest
-    from vllm.v1.engine.parallel_sampling import ParentRequest
-
-    seed = question_seed(0, "one")
-    parameters = SamplingParams(n=5, seed=seed + 7)
-    request = EngineCoreRequest(
-        "a", [1], None, parameters, None, 0.0, None, None, None, external_req_id="a"
-    )
-    parent = ParentRequest(request)
-    assert [parent.get_child_info(i)[1].seed for i in range(5)] == [seed + i for i in range(7, 12)]
-
-
 def test_killed_runs_end_with_the_rows_of_an_undisturbed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,12 +200,6 @@ def test_killed_runs_end_with_the_rows_of_an_undisturbed_one(
     assert figures.kills_while_drawing >= 1
     assert figures.rows == 6_000
     assert figures.same
-
-
-def test_temperature_zero_says_the_likeliest(engine: Engine) -> None:
-    greedy = SAMPLING.model_copy(update={"temperature": 0.0})
-    rows = draw(engine, requests(2, 3), greedy)
-    assert len({(row.question_id, row.response) for row in rows}) == 2
 
 
 def test_both_engines_draw_from_one_distribution(engine: Engine) -> None:
@@ -320,20 +293,6 @@ def test_a_model_is_closed_before_the_next_is_opened() -> None:
     assert len(processes()) == before
 
 
-def test_a_prompt_that_fills_the_context_is_refused(engine: Engine) -> None:
-    short = Sampling(temperature=0.8, max_tokens=12, context_tokens=20)
-    with pytest.raises(InputError, match="leaves no room for an answer in context_tokens = 20"):
-        draw(engine, requests(1, 1), short)
-
-
-def test_stopping_early_leaves_nothing_behind(engine: Engine) -> None:
-    rows = draw(engine, requests(1, 2))
-    stream = engine.sample(requests(8, 16), SAMPLING, 0)
-    next(stream)
-    stream.close()  # type: ignore[attr-defined]
-    assert draw(engine, requests(1, 2)) == rows
-
-
 def test_more_context_than_the_model_has_positions_is_refused(tmp_path: Path) -> None:
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
@@ -373,16 +332,3 @@ def test_a_server_with_two_ranks_gives_the_rows_of_the_engine_in_process(
     assert draw(OpenAIEngine(MODEL, base_url=server, in_flight=3), part(asked, 3, 9)) == [
         row for row in rows if 3 <= row.sample_index < 9
     ]
-
-
-def test_the_server_gives_the_first_token_probabilities_of_the_engine(
-    engine: Engine, server: str
-) -> None:
-    asked = [Request(one, p_true_messages(one, MODEL.prompt_style)) for one in QUESTIONS[:3]]
-    ours, theirs = (
-        one.next_token_logprobs(asked, [*YES, *NO], SAMPLING, 0)[0]
-        for one in (engine, OpenAIEngine(MODEL, base_url=server))
-    )
-    known = ~np.isnan(theirs)
-    assert known.any()
-    np.testing.assert_allclose(theirs[known], ours[known], atol=2e-3)

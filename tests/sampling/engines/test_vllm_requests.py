@@ -13,8 +13,8 @@ from capcal_lib.manifests import Sampling
 from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.engines import Request, question_seed
 from capcal_lib.sampling.engines import vllm as vllm_engine
-from capcal_lib.sampling.engines.chat import encode
 from capcal_lib.sampling.engines.vllm import VllmEngine, groups
+from tests.sampling.engines.encoded import encode
 from tests.sampling.engines.tiny_models import make_weights, manifest, request, settings
 from tests.sampling.engines.vllm_stand_in import LLM, put_in_place
 

@@ -12,7 +12,7 @@ from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import Answer, Question
 from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.engines import Request
-from capcal_lib.sampling.engines.chat import encode
+from tests.sampling.engines.encoded import encode
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -48,28 +48,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 }
 OTHERS: dict[str, dict[str, Any]] = {
     "olmo3": {"layer_types": LAYERS, "sliding_window": 5},
-    "mistral": {"sliding_window": 7},
     "gpt_oss": {"num_local_experts": 4, "num_experts_per_tok": 2},
     "gemma2": {},
-    "gptj": {"n_embd": 32, "n_layer": 3, "n_head": 4, "rotary_dim": 4, "n_positions": 128},
-    "nemotron": {},
-    "diffllama": {},
-    "deepseek_v2": {
-        "q_lora_rank": 16,
-        "kv_lora_rank": 16,
-        "qk_rope_head_dim": 4,
-        "qk_nope_head_dim": 8,
-        "v_head_dim": 8,
-        "n_routed_experts": 4,
-        "num_experts_per_tok": 2,
-        "n_group": 1,
-        "topk_group": 1,
-        "moe_intermediate_size": 16,
-        "n_shared_experts": 1,
-        "first_k_dense_replace": 1,
-        "num_key_value_heads": 4,
-        "head_dim": 4,
-    },
 }
 
 
