@@ -6,7 +6,6 @@ and no confidences: it is scored by its accuracy, and says what a confidence wou
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,18 +88,11 @@ def score_files(files: Sequence[Path], **options: Any) -> Scored:
     return Scored(above, shown.fillna(""), notes, rows, parts)
 
 
-def score_table(
-    table: pd.DataFrame,
-    *,
-    drop_missing: bool = False,
-    columns: Mapping[str, str] = MappingProxyType({}),
-) -> pd.DataFrame:
+def score_table(table: pd.DataFrame) -> pd.DataFrame:
     """Score a table of one's own: ``question_id``, ``confidence``, ``correct`` and ``total``.
 
     The questions may be the index. Without a ``total`` each row is one sample, and without a
-    ``confidence`` the counts alone are scored. ``columns`` say what is called otherwise, as in
-    ``{"confidence": "p"}``; rows without a confidence are refused, or left out with
-    ``drop_missing``. The result is that of :func:`score_counts`.
+    ``confidence`` the counts alone are scored. The result is that of :func:`score_counts`.
 
     `InputError` for whatever :func:`~capcal_lib.io.tables.check_table` refuses.
 
@@ -108,13 +100,11 @@ def score_table(
     >>> round(score_table(table).loc["capability Brier, plug-in", "value"], 4)
     0.01
     """
-    heads = {*map(str, table), *columns}
-    if heads.isdisjoint(QUESTION_IDS):
+    if {*table}.isdisjoint(QUESTION_IDS):
         table = table.assign(question_id=table.index.map(str))
     table = table.reset_index(drop=True)
-    if "confidence" not in heads:
-        return score_counts(check_counts("the table", table, columns).table)
-    return score_counts(check_table("the table", table, None, drop_missing, columns).table)
+    check = check_table if "confidence" in table else check_counts
+    return score_counts(check("the table", table).table)
 
 
 def score_counts(table: pd.DataFrame) -> pd.DataFrame:
