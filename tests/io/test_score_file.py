@@ -15,13 +15,7 @@ from capcal_lib.io.score_file import (
     summarize,
 )
 from capcal_lib.io.tables import read_file
-from capcal_lib.metrics import (
-    binned_ece,
-    bounds_over_constant,
-    capability_brier,
-    gains,
-    mean_interval,
-)
+from capcal_lib.metrics import bounds_over_constant, capability_brier, gains, mean_interval
 from tests.io.files import BY_RULES, CSV, LOG, table_of
 
 
@@ -44,19 +38,6 @@ def test_scores_are_those_of_the_metrics_whatever_the_order_of_rows(tmp_path: Pa
     difference = compare_files(dict(zip("ab", tables, strict=True)), "a").loc["b"]
     assert difference["estimate"] == 0
     assert difference["questions"] == 50
-
-
-def test_binned_error_by_hand() -> None:
-    said, mu = np.array([0.2, 0.2, 0.9]), np.array([0.25, 0.5, 1.0])
-    table = pd.DataFrame({"confidence": said, "correct": 4 * mu, "total": 4}).astype(
-        {"correct": int}
-    )
-    scores = score_counts(table)
-    assert scores.loc["ECE, ten bins, corrected", "value"] == pytest.approx(
-        binned_ece(said, 4 * mu, 4)
-    )
-    usual = binned_ece(said, 4 * mu, 4, corrected=False)
-    assert scores.loc["ECE, ten bins, plug-in", "value"] == pytest.approx(usual)
 
 
 def test_what_a_careful_person_would_say_is_seven_rows() -> None:
@@ -222,11 +203,6 @@ def test_a_data_frame_is_scored_in_one_call_as_its_file_is(tmp_path: Path) -> No
     nullable = pd.concat([named[:10], named[10:].set_axis(range(20))]).convert_dtypes()
     for given in (table, named, named.sample(frac=1, random_state=0), nullable):
         pd.testing.assert_frame_equal(score_table(given), wanted)
-    other = named.rename(columns={"confidence": "p", "correct": "right"})
-    columns = {"confidence": "p", "correct": "right"}
-    pd.testing.assert_frame_equal(score_table(other, columns=columns), wanted)
-    with pytest.raises(InputError, match=r"no column correct; needed: .*; found: "):
-        score_table(other, columns={"confidence": "p"})
     samples = pd.DataFrame({"question_id": ["a", "a", "b"], "confidence": [0.5, 0.5, 1]})
     samples["correct"] = [True, False, True]
     for given in (samples, samples.set_index("question_id")):
@@ -255,5 +231,3 @@ def test_a_data_frame_is_checked_as_a_file_is(change: dict[str, object], said: s
         score_table(table.assign(**change))
     with pytest.raises(InputError, match="the table: no column correct; needed: question_id, conf"):
         score_table(table.rename(columns={"correct": "right"}))
-    missing = table.assign(confidence=pd.array([0.5, None], dtype="Float64"))
-    assert score_table(missing, drop_missing=True).loc["questions", "value"] == 1
