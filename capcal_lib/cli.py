@@ -262,9 +262,11 @@ def score(
     inputs = list(files or ())
     if key:
         inputs.append(key)
-    if html and html.resolve() in map(Path.resolve, inputs):
-        raise InputError(f"--html {html} would overwrite a file that is scored; give another name")
     if html:
+        if html.resolve() in map(Path.resolve, inputs):
+            raise InputError(
+                f"--html {html} would overwrite a file that is scored; give another name"
+            )
         from capcal_lib.book.report import write_report
     if files:
         from capcal_lib.io.score_file import score_files
@@ -676,12 +678,11 @@ def probe(
         say=_warn,
     )
     if counts.empty:
-        problem = (
+        raise InputError(
             f"{store} has no probe of {model}: it needs a run on a training split and one on an "
             "evaluation split, both with verdicts and hidden states; see: "
             f"capcal status{store_option(store)}"
         )
-        raise InputError(problem)
     _print_table(counts.reset_index())
     if draws:
         of_draws = keep_draws(store, model, choice=_parse_choice(choice), say=_warn)

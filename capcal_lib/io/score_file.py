@@ -227,12 +227,13 @@ def compare_files(tables: Mapping[str, pd.DataFrame], rival: str) -> pd.DataFram
 
     `InputError` where confidences stand beside logs, and where two files count a question
     differently, give it another answer, or group it otherwise."""
-    names = {"confidence" in table for table in tables.values()}
-    grouped = {"cluster" in table for table in tables.values()}
-    if len(names) > 1 or len(grouped) > 1:
+    kinds = {("confidence" in table, "cluster" in table) for table in tables.values()}
+    if len(kinds) > 1:
         raise InputError("files are compared that all have confidences and subjects, or none")
-    same = [*COUNTS] if True in names else ["gold", "question"]
-    same += ["cluster"] * (True in grouped)
+    [(confident, grouped)] = kinds
+    same = [*COUNTS] if confident else ["gold", "question"]
+    if grouped:
+        same.append("cluster")
     facts = pd.concat(table[same].rename_axis("question_id") for table in tables.values())
     facts = facts.reset_index().drop_duplicates()
     again = facts["question_id"].duplicated()
@@ -243,13 +244,13 @@ def compare_files(tables: Mapping[str, pd.DataFrame], rival: str) -> pd.DataFram
         )
     terms = {}
     for name, table in tables.items():
-        if "confidence" in table:
+        if confident:
             terms[name] = question_terms(table["confidence"], table, corrected=False)
         else:
             terms[name] = 1 - table["correct"] / table["total"]
     by_file = pd.DataFrame(terms)
     clusters = None
-    if True in grouped:
+    if grouped:
         clusters = facts.set_index("question_id")["cluster"].reindex(by_file.index)
     compared = metrics.gains(by_file, rival, clusters=clusters).rename_axis("file")
     both = by_file[compared.index].notna() & by_file[[rival]].notna().to_numpy()

@@ -29,9 +29,7 @@ def test_an_answer_in_brackets_stays_a_text(
     monkeypatch.chdir(tmp_path)
     row = {"question_id": "a", "question": "Solve.", "gold": gold}
     path = write(tmp_path / "rows.jsonl", row | {"response": right}, row | {"response": wrong})
-    import_samples(
-        [path], model="m", dataset="d", store=tmp_path, kind="math", settings={"temperature": 1.0}
-    )
+    import_samples([path], model="m", dataset="d", store=tmp_path, kind="math", settings=HOT)
     assert load_questions("d")[0].answer.gold == gold
     path = write(tmp_path / "samples_a.jsonl", harness(0, "x", target=gold))
     assert read_log([path]).items.loc["0", "gold"] == gold

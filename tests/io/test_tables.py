@@ -257,18 +257,3 @@ def test_unclear_subjects_are_refused(content: str, message: str, tmp_path: Path
     path.write_text(content)
     with pytest.raises(InputError, match=message):
         read_file(path)
-
-
-def test_what_a_log_leaves_out_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    rows: list[dict[str, object]] = [
-        {"question_id": "a", "gold": "4", "response": "4"},
-        {"question_id": "a", "gold": "4", "response": ""},
-        {"question_id": "a", "gold": "4", "response": None},
-        {"question_id": "a", "gold": "4", "response": None, "error": "status 500"},
-        {"question_id": "b", "gold": "5", "response": "6"},
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = read_file(path)
-    assert found.notes == ["2 requests without a response left out", BY_RULES]
-    assert found.table["total"].tolist() == [2, 1], "an empty text is an answer without one"
