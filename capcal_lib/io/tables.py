@@ -139,6 +139,7 @@ def check_table(
         known = table["question_id"].isin(counts.table.index)
         example = sanitize(counts.table.index[0], 80)
         refuse(table, ~known, f"is not in the key, whose ids look like {example!r}", *NUMBERS)
+        refuse(table, table["question_id"].duplicated(), "stands in two rows", *NUMBERS)
         notes.append(
             f"the key counts {counted(len(counts.table), 'question')}, {len(stated)} of "
             "them with a confidence"

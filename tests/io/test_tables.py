@@ -139,6 +139,9 @@ def test_counts_come_from_a_key_and_missing_confidences_go_if_asked(tmp_path: Pa
     mine.write_text("question_id,confidence\nz,1.0\n")
     with pytest.raises(InputError, match="question 'z' is not in the key, whose ids look like 'a'"):
         read_file(mine, key=key)
+    mine.write_text("question_id,confidence\na,1.0\na,1.0\n")
+    with pytest.raises(InputError, match=r"mine.csv, row 1: question 'a' stands in two rows"):
+        read_file(mine, key=key)
     with pytest.raises(InputError, match=r"mine\.csv: no column correct; needed: question_id, cor"):
         read_file(mine, key=mine)
 

@@ -199,16 +199,6 @@ def test_the_interval_misses_a_rate_that_none_of_n_may_hide(n):
     assert rate[covered.argmin()] == pytest.approx(high[0, 0], rel=0.15)
 
 
-def test_no_limit_lies_where_no_mean_can():
-    for n in (20, 2000):
-        terms = 1 / 3 - 0.02 * (np.arange(n) < 3)
-        assert mean_interval(terms, bounds=(1 / 12, 1 / 3)).high <= 1 / 3
-        assert mean_interval(terms, bounds=SCORE).high > 1 / 3
-        assert mean_interval(-0.01 * terms, bounds=(0, 1)).low == pytest.approx(
-            -0.01 * terms.mean()
-        )
-
-
 def test_missing_terms_are_left_out():
     gaps, labels = (
         np.insert(TERMS, [3, 20], np.nan),
@@ -240,40 +230,6 @@ def test_the_interval_mirrors_and_does_not_see_order_or_labels():
     assert first == pytest.approx(again)
     mirrored = mean_interval(-terms, clusters=labels, bounds=APART)
     assert first == pytest.approx((-mirrored.estimate, -mirrored.high, -mirrored.low))
-
-
-def test_the_floor_of_a_difference_falls_with_the_questions_of_a_cluster():
-    """Where no term varies, half a question at either bound is all there is."""
-    few, many = (
-        mean_interval(np.full(57 * each, 0.04), clusters=np.arange(57 * each) % 57, bounds=(-1, 1))
-        for each in (5, 50)
-    )
-    floor = student.ppf(0.975, 56) / (57 * 5 + 1) * math.sqrt(57 / 58)
-    assert few.high - few.low == pytest.approx(2 * floor, rel=0.02)
-    assert (few.high - few.low) / (many.high - many.low) == pytest.approx(10, rel=0.02)
-
-
-def test_one_large_cluster_widens_the_interval_that_it_moves():
-    uneven = np.repeat(range(20), [5] * 19 + [50])
-    even = np.repeat(range(20), 7)
-    found, equal = (
-        mean_interval(np.isin(labels, (3, 19)), clusters=labels, bounds=(-9, 9))
-        for labels in (uneven, even)
-    )
-    assert found.high - found.low > 1.4 * (equal.high - equal.low)
-
-
-def test_clusters_that_agree_within_widen_the_interval():
-    terms, labels = np.repeat(rng(4).random(20), 10), np.repeat(np.arange(20), 10)
-    alone, together = (
-        mean_interval(terms, clusters=clusters, bounds=SCORE) for clusters in (None, labels)
-    )
-    assert together.estimate == pytest.approx(alone.estimate)
-    assert (together.high - together.low) > 2.5 * (
-        alone.high - alone.low
-    )  # sqrt(10), in expectation
-    expected = mean_interval(TERMS, bounds=SCORE)
-    assert mean_interval(TERMS, clusters=range(40), bounds=SCORE) == pytest.approx(expected)
 
 
 def test_series_of_terms_and_clusters_are_aligned():
@@ -324,14 +280,6 @@ def test_a_comparison_has_the_intervals_of_the_means_and_shares_its_questions():
     assert found.index.tolist() == ["a", "b", "none"]
     assert found["may_be_best"].tolist() == [True, True, False]
     assert found["may_be_best"].dtype == bool
-
-
-def test_what_is_a_trifle_worse_everywhere_may_be_best_among_few_questions():
-    """Unseen questions may make up for it."""
-    frame = pd.DataFrame({"a": rng(1).random(40)})
-    frame["b"] = frame["a"] + 0.01
-    assert compare(frame, bounds=SCORE)["may_be_best"].all()
-    assert compare(pd.concat([frame] * 20), bounds=SCORE)["may_be_best"].tolist() == [True, False]
 
 
 def test_the_lowest_is_looked_for_on_common_questions():
