@@ -92,7 +92,8 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     """Score a table of one's own: ``question_id``, ``confidence``, ``correct`` and ``total``.
 
     The questions may be the index. Without a ``total`` each row is one sample, and without a
-    ``confidence`` the counts alone are scored. The result is that of :func:`score_counts`.
+    ``confidence`` the counts alone are scored. Rename other columns, and drop rows without a
+    confidence, before. The result is that of :func:`score_counts`.
 
     `InputError` for whatever :func:`~capcal_lib.io.tables.check_table` refuses.
 
@@ -103,8 +104,9 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     if {*table}.isdisjoint(QUESTION_IDS):
         table = table.assign(question_id=table.index.map(str))
     table = table.reset_index(drop=True)
-    check = check_table if "confidence" in table else check_counts
-    return score_counts(check("the table", table).table)
+    if "confidence" not in table:
+        return score_counts(check_counts("the table", table).table)
+    return score_counts(check_table("the table", table).table)
 
 
 def score_counts(table: pd.DataFrame) -> pd.DataFrame:
