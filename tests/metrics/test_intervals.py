@@ -180,9 +180,16 @@ def test_the_interval_holds_the_score_of_all_questions_like_these(name, n):
     assert held > least - 0.025  # with the error of 400 studies
 
 
-def test_the_interval_does_not_cover_clusters_that_are_missed_whole():
-    held, _ = coverage.coverage("subjects missed whole", 57, 200)["this"]
-    assert 0.7 < held < 0.9  # as it says
+@pytest.mark.parametrize(
+    ("name", "about"),
+    [
+        ("subjects missed whole", 0.8),
+        pytest.param("subjects of MMLU, missed", 0.7, marks=pytest.mark.slow),
+    ],
+)
+def test_the_interval_does_not_cover_clusters_that_are_missed_whole(name, about):
+    held, _ = coverage.coverage(name, 57, 200)["this"]
+    assert about - 0.1 < held < about + 0.1  # as it says
 
 
 @pytest.mark.parametrize("n", [30, 200])
