@@ -23,7 +23,7 @@ from rich.table import Table
 from typer import Argument, Option
 from typer.exceptions import TyperException
 
-from capcal_lib.errors import InputError, check_known, not_installed
+from capcal_lib.errors import InputError, not_installed
 from capcal_lib.manifests import Kind, dataset_names, load_model, model_names
 from capcal_lib.places import LOCAL_RUNS, NOTEBOOKS
 from capcal_lib.text import counted, printable, sanitize, spell_cell, spell_time
@@ -262,9 +262,11 @@ def score(
     inputs = list(files or ())
     if key:
         inputs.append(key)
-    if html and html.resolve() in map(Path.resolve, inputs):
-        raise InputError(f"--html {html} would overwrite a file that is scored; give another name")
     if html:
+        if html.resolve() in map(Path.resolve, inputs):
+            raise InputError(
+                f"--html {html} would overwrite a file that is scored; give another name"
+            )
         from capcal_lib.book.report import write_report
     if files:
         from capcal_lib.io.score_file import score_files
@@ -437,7 +439,8 @@ def reproduce(
     model: ModelName,
     dataset: Datasets = None,
     recipe: Annotated[
-        str, Option(help="lean (20 samples, corrected scores) or paper (100, as in the paper).")
+        Literal["lean", "paper"],
+        Option(help="lean (20 samples, corrected scores) or paper (100, as in the paper)."),
     ] = "lean",
     limit: Limit = None,
     plan: Annotated[bool, Option("--plan", help="Only print the plan and its cost.")] = False,
@@ -458,7 +461,6 @@ def reproduce(
     from capcal_lib import reproduce as recipes
     from capcal_lib.grading.judgements import judge_of
 
-    check_known("recipe", recipe, recipes.RECIPES)
     chosen = recipes.RECIPES[recipe]
     if verdicts:
         chosen = replace(chosen, judge=judge_of(verdicts))
@@ -585,11 +587,11 @@ def confidence(
     To keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
     from capcal_lib.confidence.of_run import METHODS, WHY_MISSING, estimate, place_confidence
-    from capcal_lib.rows import read_columns
+    from capcal_lib.rows import read_table, take_columns
 
     run = _run(model, dataset, split, store, choice)
     if file and name and not method:
-        table = read_columns(file, ["question_id", "confidence"], ["tokens"])
+        table = take_columns(file, read_table(file), ["question_id", "confidence"], ["tokens"])
         confidences = place_confidence(run, name, table.to_dict("records"))
     elif not method or file or name:
         raise InputError(
@@ -680,12 +682,11 @@ def probe(
         say=_warn,
     )
     if counts.empty:
-        problem = (
+        raise InputError(
             f"{store} has no probe of {model}: it needs a run on a training split and one on an "
             "evaluation split, both with verdicts and hidden states; see: "
             f"capcal status{store_option(store)}"
         )
-        raise InputError(problem)
     _print_table(counts.reset_index())
     if draws:
         of_draws = keep_draws(store, model, choice=_parse_choice(choice), say=_warn)

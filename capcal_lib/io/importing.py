@@ -231,7 +231,7 @@ def _find_questions(
     rows: Any = items.itertuples()
     for item in rows:
         name = item.Index
-        question = by_id.get(name) or by_text.get(name) or by_text.get(item.question.strip())
+        question = by_id.get(name) or by_text.get(item.question.strip())
         if question is None:
             raise _no_such_question(
                 name, f"is not in {dataset}, whose ids look like {questions[0].id!r}"

@@ -6,7 +6,6 @@ and no confidences: it is scored by its accuracy, and says what a confidence wou
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,18 +88,12 @@ def score_files(files: Sequence[Path], **options: Any) -> Scored:
     return Scored(above, shown.fillna(""), notes, rows, parts)
 
 
-def score_table(
-    table: pd.DataFrame,
-    *,
-    drop_missing: bool = False,
-    columns: Mapping[str, str] = MappingProxyType({}),
-) -> pd.DataFrame:
+def score_table(table: pd.DataFrame) -> pd.DataFrame:
     """Score a table of one's own: ``question_id``, ``confidence``, ``correct`` and ``total``.
 
     The questions may be the index. Without a ``total`` each row is one sample, and without a
-    ``confidence`` the counts alone are scored. ``columns`` say what is called otherwise, as in
-    ``{"confidence": "p"}``; rows without a confidence are refused, or left out with
-    ``drop_missing``. The result is that of :func:`score_counts`.
+    ``confidence`` the counts alone are scored. Rename other columns, and drop rows without a
+    confidence, before. The result is that of :func:`score_counts`.
 
     `InputError` for whatever :func:`~capcal_lib.io.tables.check_table` refuses.
 
@@ -108,13 +101,12 @@ def score_table(
     >>> round(score_table(table).loc["capability Brier, plug-in", "value"], 4)
     0.01
     """
-    heads = {*map(str, table), *columns}
-    if heads.isdisjoint(QUESTION_IDS):
+    if {*table}.isdisjoint(QUESTION_IDS):
         table = table.assign(question_id=table.index.map(str))
     table = table.reset_index(drop=True)
-    if "confidence" not in heads:
-        return score_counts(check_counts("the table", table, columns).table)
-    return score_counts(check_table("the table", table, None, drop_missing, columns).table)
+    if "confidence" not in table:
+        return score_counts(check_counts("the table", table).table)
+    return score_counts(check_table("the table", table).table)
 
 
 def score_counts(table: pd.DataFrame) -> pd.DataFrame:
@@ -237,12 +229,13 @@ def compare_files(tables: Mapping[str, pd.DataFrame], rival: str) -> pd.DataFram
 
     `InputError` where confidences stand beside logs, and where two files count a question
     differently, give it another answer, or group it otherwise."""
-    names = {"confidence" in table for table in tables.values()}
-    grouped = {"cluster" in table for table in tables.values()}
-    if len(names) > 1 or len(grouped) > 1:
+    kinds = {("confidence" in table, "cluster" in table) for table in tables.values()}
+    if len(kinds) > 1:
         raise InputError("files are compared that all have confidences and subjects, or none")
-    same = [*COUNTS] if True in names else ["gold", "question"]
-    same += ["cluster"] * (True in grouped)
+    [(confident, grouped)] = kinds
+    same = [*COUNTS] if confident else ["gold", "question"]
+    if grouped:
+        same.append("cluster")
     facts = pd.concat(table[same].rename_axis("question_id") for table in tables.values())
     facts = facts.reset_index().drop_duplicates()
     again = facts["question_id"].duplicated()
@@ -253,13 +246,13 @@ def compare_files(tables: Mapping[str, pd.DataFrame], rival: str) -> pd.DataFram
         )
     terms = {}
     for name, table in tables.items():
-        if "confidence" in table:
+        if confident:
             terms[name] = question_terms(table["confidence"], table, corrected=False)
         else:
             terms[name] = 1 - table["correct"] / table["total"]
     by_file = pd.DataFrame(terms)
     clusters = None
-    if True in grouped:
+    if grouped:
         clusters = facts.set_index("question_id")["cluster"].reindex(by_file.index)
     compared = metrics.gains(by_file, rival, clusters=clusters).rename_axis("file")
     both = by_file[compared.index].notna() & by_file[[rival]].notna().to_numpy()

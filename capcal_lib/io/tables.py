@@ -51,32 +51,20 @@ def read_file(
 
     `InputError` for a file that cannot be read, whatever checking refuses, and an option that has
     nothing to do: of logs for a table, or of tables for a log."""
-    if key is not None:
-        counts = _read_key(key, **of_log)
-        return check_table(path, read_table(path), counts, drop_missing, columns)
-    if not is_log(path, columns):
-        _refuse_options(path, of_log)
-        return check_table(path, read_table(path), None, drop_missing, columns)
-    if drop_missing:
-        raise InputError(f"{path} is a log, which has no confidences to miss")
-    return read_counts(path, columns=columns, **of_log)
-
-
-def _read_key(path: Path, **of_log: Any) -> Counted:
-    """Read counts alone: of a log, or of a table with ``correct`` and, if its rows are no single
-    samples, ``total``.
-    """
-    if is_log(path):
-        return read_counts(path, **of_log)
-    _refuse_options(path, of_log)
-    return check_counts(path, read_table(path))
-
-
-def _refuse_options(path: Path, of_log: Mapping[str, Any]) -> None:
-    if any(of_log.values()):
+    if key is None and is_log(path, columns):
+        if drop_missing:
+            raise InputError(f"{path} is a log, which has no confidences to miss")
+        return read_counts(path, columns=columns, **of_log)
+    counts = None
+    if key is not None and is_log(key):
+        counts = read_counts(key, **of_log)
+    elif any(of_log.values()):
         raise InputError(
-            f"{path} is a table of counts, no log: --scorer and --regrade are for logs"
+            f"{key or path} is a table of counts, no log: --scorer and --regrade are for logs"
         )
+    elif key is not None:
+        counts = check_counts(key, read_table(key))
+    return check_table(path, read_table(path), counts, drop_missing, columns)
 
 
 def read_counts(path: Path, **of_log: Any) -> Counted:
@@ -169,11 +157,9 @@ def check_table(
     return Counted(joined, counts.notes + notes)
 
 
-def check_counts(
-    where: object, table: pd.DataFrame, columns: Mapping[str, str] = MappingProxyType({})
-) -> Counted:
-    """Check a table of counts alone."""
-    table = _take_rows(where, table, ["question_id", "correct"], columns)
+def check_counts(where: object, table: pd.DataFrame) -> Counted:
+    """Check counts alone: ``correct`` and, if the rows are no single samples, ``total``."""
+    table = _take_rows(where, table, ["question_id", "correct"])
     counts = _count(table)
     labels = _read_subjects(table)
     if labels is not None:
@@ -182,7 +168,10 @@ def check_counts(
 
 
 def _take_rows(
-    where: object, table: pd.DataFrame, needed: list[str], columns: Mapping[str, str]
+    where: object,
+    table: pd.DataFrame,
+    needed: list[str],
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Take the rows of one run, each sample once, with their places."""
     table = take_columns(where, table, needed, OTHERS, columns)

@@ -19,7 +19,6 @@ NUMBERS = ["3", "4", "1", "2"]
 INTERVALS = [
     ("[-2,7]", r"\boxed{[-2,7]}", r"\boxed{-2}"),
     ("[0,1)", r"\boxed{[0,1)}", r"\boxed{[0,1]}"),
-    ("[1, 2, 3]", r"\boxed{[1,2,3]}", r"\boxed{1}"),
 ]
 
 
@@ -30,9 +29,7 @@ def test_an_answer_in_brackets_stays_a_text(
     monkeypatch.chdir(tmp_path)
     row = {"question_id": "a", "question": "Solve.", "gold": gold}
     path = write(tmp_path / "rows.jsonl", row | {"response": right}, row | {"response": wrong})
-    import_samples(
-        [path], model="m", dataset="d", store=tmp_path, kind="math", settings={"temperature": 1.0}
-    )
+    import_samples([path], model="m", dataset="d", store=tmp_path, kind="math", settings=HOT)
     assert load_questions("d")[0].answer.gold == gold
     path = write(tmp_path / "samples_a.jsonl", harness(0, "x", target=gold))
     assert read_log([path]).items.loc["0", "gold"] == gold
@@ -47,17 +44,13 @@ def chosen(path: Path, letter: str, answer: Any, choices: Any = NUMBERS) -> Path
     ("answer", "choices", "letter"),
     [
         (1, NUMBERS, "B"),
-        (1, [3, 4, 1, 2], "B"),
         (1.0, NUMBERS, "B"),
         (2, COLOURS, "C"),
         ("2", COLOURS, "C"),
-        ("b", COLOURS, "B"),
         ("green", COLOURS, "B"),
         ("A", ["D", "C", "B", "E"], "A"),
         ("4", ["5", "6", "4"], "C"),
         ("2", {"text": COLOURS, "label": ["1", "2", "3"]}, "B"),
-        (["B"], COLOURS, "B"),
-        ("B", {"A": "red", "B": "green", "C": "blue"}, "B"),
         ("green", {"A": "red", "B": "green", "C": "blue"}, "B"),
     ],
 )
@@ -67,6 +60,9 @@ def test_an_option_is_named_by_its_number_letter_or_text_in_score_and_import_ali
     monkeypatch.chdir(tmp_path)
     path = chosen(tmp_path / "rows.jsonl", letter, answer, choices)
     assert accuracy(path) == (2, 2)
+    options = path.with_name("options.jsonl")
+    options.write_text(path.read_text().replace("choices", "options"))
+    assert accuracy(options) == (2, 2)
     import_samples([path], model="m", dataset="d", store=tmp_path, settings=HOT)
     assert load_questions("d")[0].answer.gold == letter
     wrong = "A" if letter != "A" else "B"
@@ -79,7 +75,6 @@ def test_an_option_is_named_by_its_number_letter_or_text_in_score_and_import_ali
         ("1", NUMBERS, "'1' is the text of one option and the number of another; write its letter"),
         ("B", ["D", "C", "B", "E"], "the answer 'B' is not the text, letter or number of one opt"),
         (4, NUMBERS, "the answer '4' is not the text, letter or number of one option"),
-        ("pink", COLOURS, "the answer 'pink' is not the text, letter or number of one option"),
         (0, "red", "choices 'red' are no list"),
         (0, {"text": COLOURS}, r"\['red', 'green', 'blue'\] is neither a text nor a number"),
     ],
@@ -90,11 +85,6 @@ def test_an_option_that_is_not_clear_is_refused(
     path = chosen(tmp_path / "rows.jsonl", "B", answer, choices)
     with pytest.raises(InputError, match=f"rows.jsonl, row 0: {said}"):
         read_log([path])
-
-
-def test_choices_may_be_called_options(tmp_path: Path) -> None:
-    row = {"question_id": "a", "options": COLOURS, "answer": 2, "response": "C"}
-    assert accuracy(write(tmp_path / "rows.jsonl", row)) == (1, 1)
 
 
 @pytest.mark.parametrize("spelled", ["{}", "({})"])
@@ -135,23 +125,6 @@ def test_choices_of_inspect_are_named_by_their_letter(tmp_path: Path, target: An
     assert accuracy(inspect(tmp_path / "log.json", sample)) == (1, 1)
 
 
-LISTS = [
-    "['City of Light', 'Paname']",
-    '["City of Light", "Paname"]',
-    "['City of Light' 'Paname']",
-    "['City of Light'\n 'Paname']",
-    "array(['City of Light', 'Paname'], dtype=object)",
-    "('City of Light', 'Paname')",
-    "['City of Light']",
-]
-
-
-def test_an_empty_list_has_no_alias(tmp_path: Path) -> None:
-    row = {"question_id": "a", "gold": "Paris", "response": "[]", "aliases": "[]"}
-    pd.DataFrame([row]).to_csv(tmp_path / "rows.csv", index=False)
-    assert read_log([tmp_path / "rows.csv"]).items["aliases"].tolist() == [()]
-
-
 def test_numbers_in_a_list_are_options(tmp_path: Path) -> None:
     for text in ("[3, 4, 1, 2]", json.dumps(["3", "4", "1", "2"])):
         row = {"question_id": "a", "answer": "D", "response": "D", "choices": text}
@@ -159,7 +132,7 @@ def test_numbers_in_a_list_are_options(tmp_path: Path) -> None:
         assert read_log([tmp_path / "rows.csv"]).items["choices"].item() == ("3", "4", "1", "2")
 
 
-@pytest.mark.parametrize("text", ["[sic]", "__import__('os').getcwd()", "[x for x in 'ab']", "(a)"])
+@pytest.mark.parametrize("text", ["__import__('os').getcwd()", "[x for x in 'ab']"])
 def test_what_is_no_list_is_one_alias_and_is_not_evaluated(tmp_path: Path, text: str) -> None:
     row = {"question_id": "a", "gold": "Paris", "response": "x", "aliases": text}
     pd.DataFrame([row]).to_csv(tmp_path / "rows.csv", index=False)

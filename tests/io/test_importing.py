@@ -13,9 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from capcal_lib.cli import app
 from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judge_run
@@ -34,6 +32,7 @@ from tests.folders import list_runs, verify_run
 from tests.io.files import batch, reply, write
 
 LOGS = Path(__file__).parent / "logs"
+HOT = {"temperature": 1.0}
 Take = Callable[..., importing.Imported]
 
 
@@ -61,28 +60,19 @@ def test_a_log_of_lm_evaluation_harness(take: Take, tmp_path: Path) -> None:
     assert (done.new, done.present) == (9, 0)
     texts = read_samples(done.run).groupby("question_id")["response"].agg(list).to_dict()
     assert texts["0"] == ["8", "The answer is 6", "seven"]
-    assert texts["2"] == ["seven", " 7", "8"]
     # four replies in turn: 8, 6, seven, 7; the answers are 8, 6 and 7
-    right, wrong, none = "correct", "incorrect", "no_answer"
+    right, wrong = "correct", "incorrect"
     assert outcomes(done.run.folder)["0"][:2] == [right, wrong]
     assert outcomes(done.run.folder)["1"] == [wrong, wrong, right]
     assert outcomes(done.run.folder)["2"][1:] == [right, wrong]
-    assert none not in outcomes(done.run.folder)["1"]
     assert load_dataset("counts").kind == "number"
     assert load_questions("counts")[0].text == "How many legs does a spider have?"
     assert load_model("toy").sampling.temperature == 0.7
     checked = verify_run(done.run)
     assert checked.problems == []
     assert "imported from samples_counts.jsonl (sha256 " in str(checked)
-    status = run_status(done.run)
-    assert status["lacking"] == 0
-    results = load_results(tmp_path / "store", "toy")
-    assert results["correct"].tolist() == [
-        outcomes(done.run.folder)[str(number)].count(right) for number in range(3)
-    ]
-    assert costs(Counting(tmp_path / "store", "toy")).empty or costs(
-        Counting(tmp_path / "store", "toy")
-    ).isna().all(axis=None)
+    assert run_status(done.run)["lacking"] == 0
+    assert load_results(tmp_path / "store", "toy")["correct"].tolist() == [1, 1, 2]
     again = take(LOGS / "samples_counts.jsonl")
     assert (again.new, again.present, again.run.folder) == (0, 9, done.run.folder)
     assert not any(note.startswith("wrote ") for note in again.notes)
@@ -99,24 +89,17 @@ def test_a_model_of_imported_samples_is_not_asked(take: Take) -> None:
     assert run_status(run)["command"] == f"capcal import FILE {run.options}"
 
 
-@pytest.mark.parametrize("file", ["counts.eval", "counts.json"])
-def test_a_log_of_inspect_with_epochs(take: Take, file: str) -> None:
-    done = take(LOGS / file, settings={} if file.endswith("eval") else {"temperature": 1.0})
-    epochs = 3 if file.endswith("eval") else 2
+def test_a_log_of_inspect_with_epochs(take: Take) -> None:
+    done = take(LOGS / "counts.eval")
     samples = read_samples(done.run)
-    assert samples.groupby("question_id").size().to_dict() == {
-        "3": epochs,
-        "w1": epochs,
-        "w2": epochs,
-    }
+    assert samples.groupby("question_id").size().to_dict() == {"3": 3, "w1": 3, "w2": 3}
     assert set(samples["completion_tokens"]) == {3}
-    assert load_model("toy").sampling.temperature == (0.7 if file.endswith("eval") else 1.0)
+    assert load_model("toy").sampling.temperature == 0.7
     two = next(one for one in load_questions("counts") if one.id == "w2").answer
     assert (two.kind, two.gold, two.aliases) == ("number", "6", ("six",))
     for row, verdict in zip(samples.itertuples(), read_verdicts_of(done.run.folder), strict=True):
         gold = {"3": "7", "w1": "8", "w2": "6"}[row.question_id]
         assert (verdict == "correct") == (gold in row.response), "as inspect's match says it"
-    assert verify_run(done.run).problems == []
 
 
 def read_verdicts_of(folder: Path) -> list[str]:
@@ -125,12 +108,11 @@ def read_verdicts_of(folder: Path) -> list[str]:
 
 
 def test_choices_and_given_verdicts(take: Take, tmp_path: Path) -> None:
-    hot = {"temperature": 1.0}
-    graded = take(LOGS / "even.eval", dataset="even", settings=hot, regrade=True)
+    graded = take(LOGS / "even.eval", dataset="even", settings=HOT, regrade=True)
     question = load_questions("even")[0]
     assert question.text == "Which is even?\nA. 1\nB. 2\nC. 3"
     assert question.answer.gold == "B"
-    theirs = take(LOGS / "even.eval", dataset="even", model="other", settings=hot)
+    theirs = take(LOGS / "even.eval", dataset="even", model="other", settings=HOT)
     assert (graded.judged, theirs.judged) == (False, True)
     assert read_verdicts_of(graded.run.folder) == read_verdicts(theirs.run)["verdict"].tolist()
     assert sorted(read_verdicts(theirs.run)["verdict"]) == ["correct", "incorrect"]
@@ -152,24 +134,19 @@ def test_batch_output_on_questions_that_are_known(take: Take, tmp_path: Path) ->
         batch(two.id, cut(two.answer.gold)),
         batch(two.id, status=500),
     ]
-    done = take(write(tmp_path / "out.jsonl", *rows), model="simulated", dataset="mini-capitals")
+    names = {"model": "simulated", "dataset": "mini-capitals"}
+    done = take(write(tmp_path / "out.jsonl", *rows), **names)
     assert done.new == 3
     assert done.notes[0] == "1 request without a response left out"
     samples = read_samples(done.run).set_index("question_id")
-    assert samples.loc[one.id, "completion_tokens"].tolist() == [0, 0], (
-        "those of two choices are told together"
-    )
     assert samples.loc[two.id, "completion_tokens"] == 4
     assert set(samples["finish_reason"]) == {"length"}
     assert outcomes(done.run.folder) == {one.id: ["correct", "incorrect"], two.id: ["correct"]}
     assert verify_run(done.run).problems == [], "of which there are not equally many"
-    assert run_status(done.run)["lacking"] == 0
-    assert costs(Counting(tmp_path / "store", "simulated")).empty, (
-        "nobody was asked, and too few vote"
-    )
-    rows[2] = batch(one.id, cut("a third"))
-    more = take(write(tmp_path / "more.jsonl", *rows), model="simulated", dataset="mini-capitals")
-    assert (more.new, more.present) == (1, 3)
+    assert costs(Counting(tmp_path / "store", "simulated")).empty, "nobody was asked"
+    more = write(tmp_path / "more.jsonl", batch(one.id, cut("a third")))
+    done = take(tmp_path / "out.jsonl", more, **names)
+    assert (done.new, done.present) == (1, 3)
 
 
 TABLE = [
@@ -180,8 +157,10 @@ TABLE = [
 MAPPED = {"question_id": "key", "sample": "n", "response": "said", "gold": "right"}
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".jsonl.gz"])
-@pytest.mark.parametrize("what", ["gold", "verdict"])
+@pytest.mark.parametrize(
+    ("suffix", "what"),
+    [(".jsonl.gz", "gold"), (".csv", "gold"), (".parquet", "gold"), (".csv", "verdict")],
+)
 def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, what: str) -> None:
     path, table = tmp_path / f"mine{suffix}", pd.DataFrame(TABLE)
     columns = MAPPED if what == "gold" else {**MAPPED, "verdict": "ok"}
@@ -192,8 +171,7 @@ def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, 
     elif suffix == ".parquet":
         table.to_parquet(path)
     else:
-        text = table.to_json(orient="records", lines=True).encode()
-        path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)
+        path.write_bytes(gzip.compress(table.to_json(orient="records", lines=True).encode()))
     done = take(path, columns=columns, settings={"temperature": 0.5, "top_p": 0.9})
     assert outcomes(done.run.folder) == {"a": ["correct", "incorrect"], "b": ["no_answer"]}
     assert verify_run(done.run).problems == []
@@ -201,26 +179,6 @@ def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, 
     if what == "verdict":
         with pytest.raises(InputError, match="grades short and mathematical answers only"):
             judge_run(done.run, "simulated")
-
-
-def test_parts_of_a_parquet_with_nothing_but_responses(take: Take, tmp_path: Path) -> None:
-    """As Ray Data writes them: rows of a question in several parts, in any order."""
-    one, two = load_questions("mini-capitals")[:2]
-    said = {(one.id, i): one.answer.gold for i in range(3)}
-    said |= {(two.id, 0): "Atlantis", (two.id, 1): two.answer.gold}
-    keys = [(two.id, 1), (one.id, 2), (one.id, 0), (two.id, 0), (one.id, 1)]
-    rows = pd.DataFrame(keys, columns=["question_id", "sample"])
-    rows["response"] = [said[key] for key in keys]
-    parts = [tmp_path / f"{part}-0.parquet" for part in "ab"]
-    for number, path in enumerate(parts):
-        rows[number::2].to_parquet(path)
-    done = take(*parts, model="qwen3-8b", dataset="mini-capitals")
-    assert outcomes(done.run.folder) == {
-        one.id: ["correct"] * 3,
-        two.id: ["incorrect", "correct"],
-    }
-    assert done.run.record.identity.sampling == load_model("qwen3-8b").sampling
-    assert (done.new, take(*parts, model="qwen3-8b", dataset="mini-capitals").new) == (5, 0)
 
 
 def test_settings_of_a_csv_are_numbers(take: Take, tmp_path: Path) -> None:
@@ -269,10 +227,7 @@ def good(**change: Any) -> dict[str, Any]:
 
 BAD: dict[str, tuple[Any, str]] = {
     "empty": ("", "the table has no rows"),
-    "no json": ("{", "cannot be read: line 1: Expecting"),
     "deep": ("[" * 100_000, "cannot be read: line 1: maximum recursion"),
-    "a number": ("7\n", "not a JSON object"),
-    "no columns": ([{"a": 1}], "no column question_id; needed: question_id, response"),
     "no response": ([{"question_id": "q"}], "no column response; needed"),
     "no temperature": (
         [good()],
@@ -317,12 +272,11 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "bad.jsonl"
     path.write_text(rows) if isinstance(rows, str) else write(path, *rows)
-    hot = [] if "temperature" in message else ["--temperature", "1"]
-    asked = ["import", str(path), "--model", "toy", "--dataset", "mine", "--store", "store", *hot]
-    refused = CliRunner().invoke(app, asked)
-    assert isinstance(refused.exception, InputError), refused.exception
-    assert message in str(refused.exception)
-    assert "\n" not in str(refused.exception)
+    settings = {} if "temperature" in message else HOT
+    with pytest.raises(InputError) as refused:
+        import_samples([path], model="toy", dataset="mine", store=Path("store"), settings=settings)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
     assert [*tmp_path.rglob("*")] == [path]
 
 
@@ -332,11 +286,8 @@ def test_a_killed_import_is_given_again(tmp_path: Path, monkeypatch: pytest.Monk
     folder.mkdir(parents=True)
     path = write(tmp_path / "a.jsonl", good())
     (folder / "mine.jsonl").write_text("half")  # of one that was killed before its manifest
-    asked = ["import", str(path), "--model", "toy", "--dataset", "mine", "--store", "store"]
-    done = CliRunner().invoke(app, [*asked, "--temperature", "1"])
-    assert "1 samples imported" not in done.output
-    assert "1 sample imported, 0 already there" in done.output
-    assert "next: capcal grade --model toy --dataset mine" in done.output
+    names = {"model": "toy", "dataset": "mine", "store": Path("store")}
+    assert import_samples([path], settings=HOT, **names).new == 1
     with pytest.raises(InputError, match="exists already"):
         write_new("dataset", "mine")
     (folder / "other.jsonl").write_text("half")
@@ -345,7 +296,7 @@ def test_a_killed_import_is_given_again(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @settings(
-    max_examples=60,
+    max_examples=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(damage=st.data())
@@ -358,37 +309,30 @@ def test_a_damaged_log_is_refused_in_one_line_or_read(
     for _ in range(damage.draw(st.integers(1, 4))):
         content[damage.draw(st.integers(0, len(content) - 1))] = damage.draw(st.integers(0, 255))
     folder = tmp_path_factory.mktemp("damaged")
-    (folder / name).write_bytes(
-        content[: damage.draw(st.integers(len(content) // 2, len(content)))]
-    )
-    asked = [
-        "--model",
-        "toy",
-        "--dataset",
-        f"d{folder.name}",
-        "--store",
-        str(folder),
-        "--temperature",
-        "1",
-    ]
-    done = CliRunner().invoke(app, ["import", str(folder / name), *asked])
-    if done.exception is not None:
-        assert isinstance(done.exception, InputError), done.exception
-        assert "\n" not in str(done.exception)
-        assert not list(folder.glob("toy"))
+    path = folder / name
+    path.write_bytes(content[: damage.draw(st.integers(len(content) // 2, len(content)))])
+    names = {"model": "toy", "dataset": f"d{folder.name}", "store": folder}
+    try:
+        import_samples([path], settings=HOT, **names)
+    except InputError as error:
+        refused, written = str(error), [*folder.glob("toy")]
+    else:
+        return
+    assert "\n" not in refused
+    assert written == []
 
 
-@pytest.mark.parametrize("name", ["../../x", "", "a b", "-x", "x" * 200])
+@pytest.mark.parametrize("name", ["../../x", "", "x" * 200])
 def test_a_name_that_is_no_part_of_a_path_is_refused(take: Take, tmp_path: Path, name: str) -> None:
     file = write(tmp_path / "a.jsonl", good())
     for names in ({"model": name}, {"dataset": name}):
         with pytest.raises(InputError, match="invalid name"):
-            take(file, settings={"temperature": 1.0}, **names)
+            take(file, settings=HOT, **names)
     assert not any(one.is_file() for one in (tmp_path / "own").rglob("*"))
 
 
 def test_other_content_under_the_number_of_a_sample_is_refused(take: Take, tmp_path: Path) -> None:
-    take(write(tmp_path / "a.jsonl", good()), settings={"temperature": 1.0})
+    take(write(tmp_path / "a.jsonl", good()), settings=HOT)
     with pytest.raises(InputError, match=r"sample 0 of question 'q' is another in .*; nothing"):
         take(write(tmp_path / "a.jsonl", good(response="2")))
     assert read_samples(Run(list_runs(tmp_path / "store")[0]))["response"].tolist() == ["1"]
@@ -413,7 +357,7 @@ def test_samples_are_numbered_as_they_come(take: Take, tmp_path: Path) -> None:
         for number in range(5)
         for name in "ba"
     ]
-    done = take(write(tmp_path / "a.jsonl", *rows), settings={"temperature": 1.0})
+    done = take(write(tmp_path / "a.jsonl", *rows), settings=HOT)
     assert done.new == 10
     samples = read_samples(done.run)
     assert samples["response"].tolist() == [f"{name} {n}" for name in "ab" for n in range(5)]
@@ -432,7 +376,7 @@ def test_subjects_of_imported_questions_vary_as_a_whole(
         {"question_id": f"q{n}", "response": "4", "gold": "4", "subject": name}
         for n, name in enumerate(["art", "art", subject])
     ]
-    take(write(tmp_path / "mine.jsonl", *rows), settings={"temperature": 1.0})
+    take(write(tmp_path / "mine.jsonl", *rows), settings=HOT)
     assert load_dataset("counts").clustered == clustered
     ids = ["q0", "q1", "q2"]
     found = subjects_of("counts", "test", ids)

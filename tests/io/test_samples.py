@@ -82,11 +82,7 @@ def test_each_task_of_a_group_is_a_data_set(
     "content",
     [
         {"results": {}, "configs": {}},  # scores of lm-evaluation-harness
-        {"adapter_spec": {}, "request_states": []},  # HELM
-        {"doc": {"id": "0"}, "model_response": {}},  # lighteval
         {"date": "2025-01-01", "hash": "ab", "eval": {"HumanEval/0": [{}]}},  # evalplus
-        {"version": 3, "results": [], "prompts": []},  # promptfoo
-        {"accuracy": 50.0, "details": {}},
     ],
 )
 def test_any_other_format_is_told_the_columns_that_are_needed(

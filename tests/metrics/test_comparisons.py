@@ -1,4 +1,3 @@
-import tracemalloc
 from math import comb
 
 import numpy as np
@@ -12,7 +11,6 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics import (
     adjusted,
     bounds_over_constant,
-    compare,
     compare_counts,
     gains,
     judge_gain,
@@ -49,7 +47,7 @@ def test_a_gain_is_the_interval_of_the_paired_difference():
     assert found["verdict"].tolist() == ["better", "inconclusive", "worse"]
 
 
-@pytest.mark.parametrize("n", [8, 60, 1500])
+@pytest.mark.parametrize("n", [8, 60])
 def test_p_is_the_level_at_which_the_interval_leaves_out_zero(n):
     terms = frame(n)
     for name, row in gains(terms, "rival").iterrows():
@@ -84,46 +82,23 @@ def test_a_gain_by_question_is_judged_as_the_terms_that_it_comes_from():
     assert np.isnan(judge_gain([0.5, np.nan])["p"]), "one question alone tells nothing"
 
 
-@pytest.mark.parametrize("constant", [0.0, 0.02, 0.3, 0.5, 0.81, 1.0])
-def test_bounds_over_a_constant_are_those_of_all_confidences_and_accuracies(constant):
+def test_bounds_over_constants_are_those_of_all_confidences_and_accuracies():
     mu, s = np.meshgrid(np.linspace(0, 1, 101), np.linspace(0, 1, 101))
-    gain = (constant - mu) ** 2 - (s - mu) ** 2
-    low, high = bounds_over_constant(constant)
-    assert (low, high) == pytest.approx((gain.min(), gain.max()))
+    for constants in ([0.0], [0.3], [0.81], [0.2, 0.3], [0.3, 0.9]):
+        gain = np.array([(constant - mu) ** 2 - (s - mu) ** 2 for constant in constants])
+        assert bounds_over_constant(constants) == pytest.approx((gain.min(), gain.max()))
 
 
-def test_bounds_over_several_constants_hold_for_all_of_them():
-    assert bounds_over_constant([0.2, 0.3]) == pytest.approx((-0.96, 0.64))
-    assert bounds_over_constant([0.3, 0.9]) == pytest.approx((-0.99, 0.81))
-
-
-PLANS = {  # a true gain, the spread of a question's, the bounds of the test
-    "noisy": (0.03, 0.15, (-1, 1)),
-    "quiet": (0.04, 0.04, (-1, 1)),
-    "worse": (-0.03, 0.15, (-1, 1)),
-    "over one half": (0.02, 0.05, (-0.75, 0.25)),
-    "under one half": (-0.02, 0.05, (-0.75, 0.25)),
-}
-
-
-def power(gain, sd, bounds, n, studies=400):
-    generator = rng(n)
-    found = 0
-    for _ in range(studies):
-        terms = pd.DataFrame({"rival": generator.normal(gain, sd, n), "own": 0.0})
-        verdict = gains(terms, "rival", bounds=bounds).loc["own", "verdict"]
-        found += verdict == ("better" if gain > 0 else "worse")
-    return found / studies
-
-
-@pytest.mark.parametrize(("gain", "sd", "bounds"), PLANS.values(), ids=PLANS)
-def test_studies_of_the_size_needed_find_the_gain_in_four_of_five(gain, sd, bounds):
-    pilot = rng(0).normal(0, 1, 40)
-    pilot = gain + sd * (pilot - pilot.mean()) / pilot.std(ddof=1)
-    needed = int(np.ceil(questions_needed(pilot, bounds=bounds)))
-    assert power(gain, sd, bounds, needed) > 0.72  # .8 less four standard errors
-    # The half question is no chance, so where it weighs most a few questions less would do.
-    assert power(gain, sd, bounds, round(0.7 * needed)) < 0.78
+def test_studies_of_the_size_needed_find_the_gain_in_four_of_five():
+    """The half question is no chance, so where it weighs most a few questions less would do."""
+    generator, bounds = rng(0), (-0.75, 0.25)
+    pilot = generator.normal(0, 1, 40)
+    pilot = 0.02 + 0.05 * (pilot - pilot.mean()) / pilot.std(ddof=1)
+    needed = questions_needed(pilot, bounds=bounds)
+    for size, least, most in ((needed, 0.72, 1), (0.7 * needed, 0, 0.78)):
+        studies = generator.normal(0.02, 0.05, (200, round(size)))
+        found = [judge_gain(study, bounds=bounds)["verdict"] == "better" for study in studies]
+        assert least < np.mean(found) < most
 
 
 def test_questions_needed_by_hand():
@@ -174,30 +149,21 @@ def test_clusters_are_aligned_and_widen_a_gain():
     assert (one["low"] != gains(terms, "rival")["low"]).all()
 
 
-@pytest.mark.parametrize(("n", "solvable"), [(30, 0.03), (100, 0.01)])
-def test_equal_methods_on_sparse_questions_have_no_verdict(n, solvable):
-    assert coverage.verdicts(lambda rng: coverage.null_terms(rng, n, solvable, 5), 10) == 0
-    sparse = coverage.null_terms(rng(n), n, solvable, 6)
-    assert compare(sparse, bounds=(0, 1))["may_be_best"].all()
+SEVERE = ["100 constants, N=30, 3% solvable", "20 tails of 2%, N=100, sd .03"]
 
 
-def test_methods_that_are_equal_have_a_verdict_in_one_case_of_twenty():
-    generator = rng(0)
-    wrong = 0
-    for _ in range(20):
-        rival = generator.random(400)
-        equals = {at: rival + generator.normal(0, 0.3, 400) for at in range(10)}
-        table = gains(pd.DataFrame({"rival": rival, **equals}), "rival")
-        wrong += (table["verdict"] != "inconclusive").sum()
-    assert 2 <= wrong <= 22  # 10 of 200
-
-
-@pytest.mark.parametrize("family", coverage.FAMILIES)
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(name, marks=[] if name in SEVERE else pytest.mark.slow)
+        for name in coverage.FAMILIES
+    ],
+)
 def test_equal_methods_seldom_have_any_verdict_after_holm(family):
     assert coverage.verdicts(coverage.FAMILIES[family], 40) <= 0.05
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     differences=st.lists(st.floats(-1, 1), min_size=2, max_size=30),
     level=st.floats(0.01, 0.9999),
@@ -208,14 +174,6 @@ def test_verdict_interval_and_p_always_agree(differences, level):
     inside = row["low"] <= 0 <= row["high"]
     if abs(row["p"] - (1 - level)) > 1e-9:
         assert inside == (row["p"] > 1 - level) == (row["verdict"] == "inconclusive")
-
-
-def test_a_hundred_methods_take_little_memory():
-    terms = pd.DataFrame(rng(0).random((2000, 100)))
-    tracemalloc.start()
-    compare(terms, bounds=(0, 1))
-    assert tracemalloc.get_traced_memory()[1] < 30e6  # the terms are 1.6 MB
-    tracemalloc.stop()
 
 
 def test_bad_gains_are_refused():

@@ -36,7 +36,7 @@ def test_the_variance_by_questions_by_hand() -> None:
     assert whole.right == pytest.approx(2)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), min_size=2, max_size=20))
 def test_the_order_and_names_of_questions_do_not_matter(labels: list[tuple[bool, int]]) -> None:
     def rate(rows: list[tuple[bool, int]], name: str) -> float:

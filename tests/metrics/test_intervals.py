@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq
-from scipy.stats import beta, betabinom, binom, binomtest, norm
+from scipy.stats import beta, betabinom, binom, binomtest
 from scipy.stats import t as student
 
 from benchmarks import coverage
@@ -23,8 +22,7 @@ def rng(seed=0):
 # One question
 
 
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
-@pytest.mark.parametrize("n", [1, 2, 7, 100])
+@pytest.mark.parametrize(("n", "level"), [(1, 0.95), (7, 0.5), (20, 0.99)])
 def test_wilson_and_clopper_pearson_agree_with_scipy(n, level):
     counts = np.arange(n + 1)
     for method, name in [("wilson", "wilson"), ("clopper-pearson", "exact")]:
@@ -33,22 +31,6 @@ def test_wilson_and_clopper_pearson_agree_with_scipy(n, level):
         np.testing.assert_allclose(
             limits, expected, rtol=0, atol=1e-8 if name == "exact" else 1e-14
         )
-
-
-@pytest.mark.parametrize("c", [1, 3, 9])
-def test_jeffreys_leaves_equal_tails_of_the_posterior(c):
-    low, high = binomial_interval([c], [10], level=0.9)[0]
-    posterior = beta(c + 0.5, 10 - c + 0.5)
-    assert posterior.cdf(low) == pytest.approx(0.05, abs=1e-12)
-    assert posterior.sf(high) == pytest.approx(0.05, abs=1e-12)
-
-
-def test_clopper_pearson_turns_the_exact_tests_round():
-    low, high = binomial_interval([3], [10], method="clopper-pearson")[0]
-    assert low == pytest.approx(brentq(lambda mu: binom.sf(2, 10, mu) - 0.025, 1e-9, 0.9), abs=1e-9)
-    assert high == pytest.approx(
-        brentq(lambda mu: binom.cdf(3, 10, mu) - 0.025, 0.1, 1 - 1e-9), abs=1e-9
-    )
 
 
 def test_wald_is_the_formula_of_the_paper():
@@ -70,12 +52,15 @@ def test_limits_start_at_0_and_end_at_1_exactly(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(counts=st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_limits_hold_the_estimate_mirror_and_widen_with_the_level(method, counts):
     c, n = counts
     (low, high), mirrored = binomial_interval([c, n - c], [n, n], method=method)
     assert low <= c / n <= high
+    if method == "jeffreys" and 0 < c < n:
+        posterior = beta(c + 0.5, n - c + 0.5)
+        assert (posterior.cdf(low), posterior.sf(high)) == pytest.approx((0.025, 0.025), abs=1e-9)
     np.testing.assert_allclose([low, high], 1 - mirrored[::-1], atol=1e-12)
     wider = binomial_interval([c], [n], method=method, level=0.99)[0]
     assert wider[0] <= low
@@ -147,8 +132,7 @@ def naive(terms, bounds=(0.0, 1.0), clusters=None, level=0.95):
 
 
 @pytest.mark.parametrize("clusters", [None, LABELS])
-@pytest.mark.parametrize("bounds", [(0, 1), (-1, 1)])
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.9999])
+@pytest.mark.parametrize(("bounds", "level"), [((0, 1), 0.95), ((-1, 1), 0.5)])
 def test_limits_are_those_of_t_with_half_a_question_at_either_bound(clusters, bounds, level):
     found = mean_interval(TERMS, clusters=clusters, bounds=bounds, level=level)
     assert found == pytest.approx(naive(TERMS, bounds, clusters, level), abs=1e-12)
@@ -167,15 +151,7 @@ def test_a_case_by_hand():
     assert mean_interval(np.zeros(n), bounds=SCORE) == pytest.approx((0, 0, high))
 
 
-def test_many_questions_have_the_normal_limits():
-    terms = np.tile(rng(2).random(1000), 1000)
-    found = mean_interval(terms, bounds=SCORE)
-    assert found[1:] == pytest.approx(
-        norm.interval(0.95, terms.mean(), terms.std() / 1000), abs=1e-6
-    )
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     terms=st.lists(st.floats(-1, 1), min_size=2, max_size=30),
     levels=st.tuples(st.floats(0.01, 0.999999), st.floats(0.01, 0.999999)),
@@ -186,20 +162,18 @@ def test_limits_are_nested_in_the_level_hold_the_estimate_and_keep_the_bounds(te
     assert inner.estimate <= inner.high <= outer.high <= 1 + 1e-12
 
 
-@settings(max_examples=60, deadline=None)
-@given(terms=st.lists(st.floats(0, 1), min_size=2, max_size=30), spread=st.floats(1, 3))
-def test_more_spread_never_narrows_the_interval(terms, spread):
-    terms = np.array(terms)
-    wider = terms.mean() + spread * (terms - terms.mean())
-    one, other = (mean_interval(each, bounds=(-9, 10)) for each in (terms, wider))
-    assert other.high - other.low >= one.high - one.low - 1e-12
-
-
 MISSED_WHOLE = ["clusters missed whole", "subjects missed whole", "subjects of MMLU, missed"]
+OFTEN = ["U-shaped", "rare gross misses", "alike, apart by .05", "subjects, unequal"]
+WORLDS = [(name, 30) for name in OFTEN]
+WORLDS += [
+    pytest.param(name, n, marks=pytest.mark.slow)
+    for name in sorted(coverage.WORLDS.keys() - MISSED_WHOLE)
+    for n in (30, 100)
+    if (name, n) not in WORLDS
+]
 
 
-@pytest.mark.parametrize("n", [30, pytest.param(100, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", sorted(coverage.WORLDS.keys() - MISSED_WHOLE))
+@pytest.mark.parametrize(("name", "n"), WORLDS)
 def test_the_interval_holds_the_score_of_all_questions_like_these(name, n):
     held, _ = coverage.coverage(name, n, 400)["this"]
     least = 0.89 if (name, n) == ("overconfident", 100) else 0.94  # two misses in n: see below
@@ -207,14 +181,18 @@ def test_the_interval_holds_the_score_of_all_questions_like_these(name, n):
 
 
 @pytest.mark.parametrize(
-    ("name", "about"), [("subjects missed whole", 0.8), ("subjects of MMLU, missed", 0.7)]
+    ("name", "about"),
+    [
+        ("subjects missed whole", 0.8),
+        pytest.param("subjects of MMLU, missed", 0.7, marks=pytest.mark.slow),
+    ],
 )
 def test_the_interval_does_not_cover_clusters_that_are_missed_whole(name, about):
-    held, _ = coverage.coverage(name, 57, 400)["this"]
-    assert about - 0.07 < held < about + 0.07  # as it says
+    held, _ = coverage.coverage(name, 57, 200)["this"]
+    assert about - 0.1 < held < about + 0.1  # as it says
 
 
-@pytest.mark.parametrize("n", [30, 100, 200, 1000])
+@pytest.mark.parametrize("n", [30, 200])
 def test_the_interval_misses_a_rate_that_none_of_n_may_hide(n):
     """Exactly, over all counts of terms of 0 and 1, the hardest to hold."""
     limits = [mean_interval(np.arange(n) < ones, bounds=SCORE) for ones in range(n + 1)]
@@ -226,16 +204,6 @@ def test_the_interval_misses_a_rate_that_none_of_n_may_hide(n):
     assert covered[rate < high[0, 0]].min() > 0.93
     assert 0.845 < covered.min() < 0.86
     assert rate[covered.argmin()] == pytest.approx(high[0, 0], rel=0.15)
-
-
-def test_no_limit_lies_where_no_mean_can():
-    for n in (20, 2000):
-        terms = 1 / 3 - 0.02 * (np.arange(n) < 3)
-        assert mean_interval(terms, bounds=(1 / 12, 1 / 3)).high <= 1 / 3
-        assert mean_interval(terms, bounds=SCORE).high > 1 / 3
-        assert mean_interval(-0.01 * terms, bounds=(0, 1)).low == pytest.approx(
-            -0.01 * terms.mean()
-        )
 
 
 def test_missing_terms_are_left_out():
@@ -259,51 +227,16 @@ def test_a_single_unit_has_no_known_limits(terms, clusters):
     assert np.isnan(interval[1:]).all()
 
 
-@pytest.mark.parametrize("n", [40, 3000])
-def test_the_interval_mirrors_and_does_not_see_order_or_labels(n):
-    terms, labels = rng(5).random(n) - 0.5, rng(6).integers(n // 3, size=n)
+def test_the_interval_mirrors_and_does_not_see_order_or_labels():
+    terms, labels = rng(5).random(40) - 0.5, rng(6).integers(13, size=40)
     first = mean_interval(terms, clusters=labels, bounds=APART)
-    names = [f"s{n - each:05}" for each in labels]
+    names = [f"s{99 - each}" for each in labels]
     assert first == pytest.approx(mean_interval(terms, clusters=names, bounds=APART))
-    shuffled = rng(2).permutation(n)
+    shuffled = rng(2).permutation(40)
     again = mean_interval(terms[shuffled], clusters=labels[shuffled], bounds=APART)
     assert first == pytest.approx(again)
     mirrored = mean_interval(-terms, clusters=labels, bounds=APART)
     assert first == pytest.approx((-mirrored.estimate, -mirrored.high, -mirrored.low))
-
-
-def test_the_floor_of_a_difference_falls_with_the_questions_of_a_cluster():
-    """Where no term varies, half a question at either bound is all there is."""
-    few, many = (
-        mean_interval(np.full(57 * each, 0.04), clusters=np.arange(57 * each) % 57, bounds=(-1, 1))
-        for each in (5, 50)
-    )
-    floor = student.ppf(0.975, 56) / (57 * 5 + 1) * math.sqrt(57 / 58)
-    assert few.high - few.low == pytest.approx(2 * floor, rel=0.02)
-    assert (few.high - few.low) / (many.high - many.low) == pytest.approx(10, rel=0.02)
-
-
-def test_one_large_cluster_widens_the_interval_that_it_moves():
-    uneven = np.repeat(range(20), [5] * 19 + [50])
-    even = np.repeat(range(20), 7)
-    found, equal = (
-        mean_interval(np.isin(labels, (3, 19)), clusters=labels, bounds=(-9, 9))
-        for labels in (uneven, even)
-    )
-    assert found.high - found.low > 1.4 * (equal.high - equal.low)
-
-
-def test_clusters_that_agree_within_widen_the_interval():
-    terms, labels = np.repeat(rng(4).random(20), 10), np.repeat(np.arange(20), 10)
-    alone, together = (
-        mean_interval(terms, clusters=clusters, bounds=SCORE) for clusters in (None, labels)
-    )
-    assert together.estimate == pytest.approx(alone.estimate)
-    assert (together.high - together.low) > 2.5 * (
-        alone.high - alone.low
-    )  # sqrt(10), in expectation
-    expected = mean_interval(TERMS, bounds=SCORE)
-    assert mean_interval(TERMS, clusters=range(40), bounds=SCORE) == pytest.approx(expected)
 
 
 def test_series_of_terms_and_clusters_are_aligned():
@@ -325,8 +258,6 @@ def test_series_of_terms_and_clusters_are_aligned():
             "all must have the same number of rows, one per question; terms has 2, clusters has 1",
         ),
         ({"clusters": ["a", None]}, "row 1: the cluster label is missing"),
-        ({"clusters": [float("nan"), "a"]}, "row 0: the cluster label is missing"),
-        ({"bounds": (1, 0)}, "bounds must be a lower and a higher number; got (1, 0)"),
         ({"bounds": (1, 1)}, "bounds must be a lower and a higher number; got (1, 1)"),
         ({"bounds": (0, np.nan)}, "bounds must be a lower and a higher number; got (0, nan)"),
         ({"level": 1.5}, "level must lie between 0 and 1"),
@@ -358,14 +289,6 @@ def test_a_comparison_has_the_intervals_of_the_means_and_shares_its_questions():
     assert found["may_be_best"].dtype == bool
 
 
-def test_what_is_a_trifle_worse_everywhere_may_be_best_among_few_questions():
-    """Unseen questions may make up for it."""
-    frame = pd.DataFrame({"a": rng(1).random(40)})
-    frame["b"] = frame["a"] + 0.01
-    assert compare(frame, bounds=SCORE)["may_be_best"].all()
-    assert compare(pd.concat([frame] * 20), bounds=SCORE)["may_be_best"].tolist() == [True, False]
-
-
 def test_the_lowest_is_looked_for_on_common_questions():
     """On its own questions, which are easier, the worse method has the lower mean."""
     good = np.r_[np.full(50, 0.1), np.full(50, 0.5)] + rng(1).random(100) / 20
@@ -377,30 +300,22 @@ def test_the_lowest_is_looked_for_on_common_questions():
     assert compare(frame, bounds=SCORE)["may_be_best"].tolist() == [True, False]
 
 
-@pytest.mark.parametrize("n", [40, 3000])
-def test_equals_may_all_be_best_and_what_is_worse_everywhere_may_not(n):
-    terms = rng(1).random(n)
-    frame = pd.DataFrame(
-        {
-            "a": terms,
-            "same": terms,
-            "worse": terms + 0.4,
-            "noisy": terms + rng(2).normal(0, 0.1, n),
-        }
-    )
+def test_equals_may_all_be_best_and_what_is_worse_everywhere_may_not():
+    terms = rng(1).random(40)
+    frame = pd.DataFrame({"a": terms, "same": terms, "worse": terms + 0.4})
+    frame["noisy"] = terms + rng(2).normal(0, 0.1, 40)
     assert compare(frame, bounds=SCORE)["may_be_best"].tolist()[:3] == [True, True, False]
     back = compare(frame[frame.columns[::-1]], bounds=SCORE)["may_be_best"]
     assert back[frame.columns].tolist() == compare(frame, bounds=SCORE)["may_be_best"].tolist()
-    grouped = compare(frame, clusters=np.arange(n) // 4, bounds=SCORE)
+    grouped = compare(frame, clusters=np.arange(40) // 4, bounds=SCORE)
     assert grouped["may_be_best"].tolist()[:3] == [True, True, False]
 
 
-@pytest.mark.parametrize("n", [30, 200, 2000])
-def test_a_true_best_is_hardly_ever_excluded_among_nine_equals(n):
-    generator, excluded = rng(n), []
+def test_a_true_best_is_hardly_ever_excluded_among_nine_equals():
+    generator, excluded = rng(30), []
     for _ in range(60):
-        mu = generator.beta(0.3, 0.3, n)
-        s = np.clip(mu[:, None] + generator.normal(0, 0.25, (n, 9)), 0, 1)
+        mu = generator.beta(0.3, 0.3, 200)
+        s = np.clip(mu[:, None] + generator.normal(0, 0.25, (200, 9)), 0, 1)
         terms = pd.DataFrame((s - generator.binomial(100, mu)[:, None] / 100) ** 2)
         excluded.append(1 - compare(terms, bounds=SCORE)["may_be_best"].mean())
     assert np.mean(excluded) < 0.05  # of every one of the nine; Bonferroni's bound is not reached
@@ -437,12 +352,6 @@ def test_little_or_nothing_in_common():
         ),
         ({"terms": pd.DataFrame()}, "terms must be a DataFrame"),
         ({"terms": pd.DataFrame({"mine": ["low"]})}, "row 0: mine is 'low', not a number"),
-        (
-            {"terms": pd.DataFrame({"mine": [0.1, np.inf]})},
-            "row 1: mine is inf, but must be finite",
-        ),
-        ({"level": 95}, "level must lie between 0 and 1"),
-        ({"clusters": ["a"]}, "all must have the same number of rows"),
     ],
 )
 def test_bad_comparisons_are_refused(options, message):
@@ -465,28 +374,10 @@ def test_coverage_is_the_chance_of_the_counts_whose_interval_holds_mu(method):
         assert exact == pytest.approx(naive, abs=1e-12)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_coverage_is_what_draws_show(method):
-    mu, k, draws = 0.07, 40, 40_000
-    limits = binomial_interval(rng(1).binomial(k, mu, draws), np.full(draws, k), method=method)
-    seen = np.mean((limits[:, 0] <= mu) & (mu <= limits[:, 1]))
-    exact = coverage_probability([mu], k, method=method)[0]
-    assert abs(seen - exact) < 4 * math.sqrt(exact * (1 - exact) / draws)
-
-
 @given(mu=st.floats(0, 1), k=st.integers(1, 150))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_clopper_pearson_never_covers_less_than_it_says(mu, k):
     assert coverage_probability([mu], k, method="clopper-pearson")[0] >= 0.95 - 1e-9
-
-
-def test_wald_hardly_ever_covers_near_the_ends():
-    wald, jeffreys = (
-        coverage_probability([0.001, 0.999], 100, method=one) for one in ("wald", "jeffreys")
-    )
-    assert (wald < 0.1).all()
-    assert (jeffreys > 0.9).all()
-    assert wald[0] == pytest.approx(wald[1], abs=1e-9)
 
 
 def test_coverage_refuses_what_is_no_probability():

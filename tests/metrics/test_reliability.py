@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import Calibrator, binned_ece, capability_brier, expected_response_brier
+from capcal_lib.metrics import Calibrator, binned_ece, capability_brier
 from capcal_lib.metrics.reliability import isotonic_split
 
 EXAMPLE = ([0.1, 0.4, 0.4, 0.8, 1.0], [1, 0, 3, 2, 7], [4, 5, 4, 3, 7])
@@ -38,7 +38,7 @@ def scored(draw: st.DrawFn, least: int = 1) -> tuple[list[float], list[int], lis
 # The isotonic split
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(scored(2), st.booleans())
 def test_isotonic_parts_add_up_and_have_their_signs(rows, corrected):
     split = isotonic_split(*rows, corrected=corrected)
@@ -49,7 +49,7 @@ def test_isotonic_parts_add_up_and_have_their_signs(rows, corrected):
     assert split.discrimination >= -1e-12
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(scored())
 def test_miscalibration_is_what_the_best_increasing_function_takes_off(rows):
     """The fit at s is the largest, over starts at or below s, of the least mean up to an end at or
@@ -108,13 +108,6 @@ def test_isotonic_hand_case():
     assert split == pytest.approx((0.5 / 3, 0.5 / 3 - best, flat - best, flat))
 
 
-def test_recalibrating_by_an_increasing_map_changes_miscalibration_alone():
-    s, correct, total = world(60, 10, power=3)
-    before, after = (isotonic_split(given, correct, total) for given in (s, np.sqrt(s)))
-    assert before[2:] == pytest.approx(after[2:])
-    assert before.miscalibration != pytest.approx(after.miscalibration)
-
-
 def test_a_constant_has_no_discrimination():
     split = isotonic_split([0.3] * 5, EXAMPLE[1], EXAMPLE[2])
     assert split.discrimination == pytest.approx(0, abs=1e-15)
@@ -125,11 +118,7 @@ def test_a_constant_has_no_discrimination():
     ("rows", "message"),
     [
         (([0.5, 1.5], [1, 1], [2, 2]), "row 1: confidence is 1.5"),
-        (([0.5, float("nan")], [1, 1], [2, 2]), "row 1: confidence is nan"),
-        (([0.5], [3], [2]), "row 0: correct is 3, more than its total"),
         (([0.5], [0], [0]), "row 0: total is 0, but 1 or more scored samples are needed"),
-        (([0.5, 0.5], [1], [2]), "all must have the same number of rows"),
-        (([], [], []), "confidence is empty; give at least one row"),
     ],
 )
 def test_bad_rows_are_refused(function, rows, message):
@@ -140,13 +129,6 @@ def test_bad_rows_are_refused(function, rows, message):
 def test_the_corrected_split_needs_two_samples():
     with pytest.raises(InputError, match="row 0: total is 1, but 2 or more scored"):
         isotonic_split([0.5], [1], [1], corrected=True)
-
-
-def test_theorem_2_in_the_split():
-    s, correct, total = world(30, 6, power=2)
-    samples = [(p, z, 1) for p, c in zip(s, correct, strict=True) for z in [1] * c + [0] * (6 - c)]
-    response = isotonic_split(*map(list, zip(*samples, strict=True)))
-    assert response.score == pytest.approx(expected_response_brier(s, correct, total))
 
 
 def naive_ece(s, mu, bins):

@@ -39,14 +39,14 @@ LOST = {
 
 @pytest.mark.parametrize("score", SCORES)
 @given(s=INSIDE, z=st.sampled_from([0, 1]))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 def test_on_one_sample_it_is_the_textbooks_score(score, s, z):
     assert divergence([z], [s], score=score)[0] == pytest.approx(LOST[score](z, s), abs=1e-12)
 
 
 @pytest.mark.parametrize("score", SCORES)
 @given(s=INSIDE, total=st.integers(1, 200), share=st.floats(0, 1))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=25)
 def test_theorem_2_holds_for_every_score(score, s, total, share):
     correct = round(share * total)
     naive = (correct * LOST[score](1, s) + (total - correct) * LOST[score](0, s)) / total
@@ -59,7 +59,7 @@ def test_theorem_2_holds_for_every_score(score, s, total, share):
 
 @pytest.mark.parametrize("score", SCORES)
 @given(t=INSIDE, s=INSIDE)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=25)
 def test_only_the_target_itself_loses_nothing(score, t, s):
     assert divergence([t], [t], score=score)[0] == pytest.approx(0, abs=1e-12)
     assert divergence([t], [s], score=score)[0] >= -1e-15
@@ -83,11 +83,6 @@ def test_information_by_hand():
     entropy = -0.25 * math.log(0.25) - 0.75 * math.log(0.75)
     assert information([1], [4], "log")[0] == pytest.approx(entropy, abs=1e-15)
     assert information([1], [2], "spherical")[0] == pytest.approx(1 - math.sqrt(0.5), abs=1e-15)
-
-
-@pytest.mark.parametrize("score", SCORES)
-def test_samples_that_agree_carry_no_information(score):
-    assert information([0, 7], [5, 7], score).tolist() == [0, 0]
 
 
 def test_a_sure_confidence_that_is_wrong_loses_infinitely_by_the_log_score():
