@@ -1,7 +1,8 @@
 """One look for every figure of the book.
 
 A figure is 691 px wide, the width of the page's column, with text of 12 px or more, on a
-transparent ground; in the dark theme ``book/static/capcal.css`` inverts it and turns its hues back.
+transparent ground; in the dark theme ``book/static/capcal.css`` inverts it, turns its hues back and
+lifts them.
 """
 
 import sys
