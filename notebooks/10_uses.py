@@ -117,13 +117,13 @@ bars = bars.rename("share").reset_index()
 # %% tags=["picture"] label="fig-uses" mystnb={"image": {"alt": "A panel for each method with a row for each use. One bar is the share of comparisons in which it is worse than the rule without a confidence, the other the share in which it is better."}}
 import seaborn as sns
 
-colors = {"worse": "#be123c", "better": "#0f766e"}
-by = {"hue": "verdict", "col": "method", "palette": colors}
-shape = {"kind": "bar", "height": 3.4, "aspect": 0.53, "dodge": False}
+by = {"hue": "verdict", "col": "method", "palette": ["#be123c", "#0f766e"]}
+shape = {"kind": "bar", "height": 3.6, "dodge": False}
 grid = sns.catplot(bars, x="share", y="use", **by, **shape)
-grid.refline(x=0).set(xlim=(-1, 1), xticks=[-0.5, 0, 0.5])
+grid.refline(x=0).set(xlim=(-1, 1), xticks=[-0.5, 0.5])
 grid.set_titles("{col_name}").set_axis_labels("", "")
-_ = sns.move_legend(grid, "lower center", ncols=2, title="share of cases")
+grid.figure.set(figwidth=7.2, layout_engine="constrained")
+sns.move_legend(grid, "outside lower center", ncols=2, title="share of cases")
 
 # %% [markdown]
 # Left, the share of all cases in which a method is significantly worse than the best rule without a confidence. Right, the
@@ -204,11 +204,11 @@ from capcal_lib.book import tables
 steady = tables.titled(curves[curves["coverage"] >= 0.1])
 colors = plots.palette(steady["method"].unique())
 by = {"hue": "method", "style": "method", "palette": colors}
-shape = {"kind": "line", "height": 2.2, "aspect": 1.1, "col_wrap": 3}
+shape = {"kind": "line", "height": 2.4, "col_wrap": 3}
 grid = sns.relplot(steady, x="coverage", y="risk", col="dataset", **by, **shape)
-grid.set(xlim=(0, 1), ylim=(0, 1.02), xticks=[0, 0.5, 1])
-grid.set_xticklabels(["0", ".5", "1"]).set_titles("{col_name}")
-_ = sns.move_legend(grid, "lower center", ncols=4, title="")
+grid.set(ylim=(0, 1.02), xticks=[0.1, 0.5, 1]).set_titles("{col_name}")
+grid.figure.set(figwidth=7.2, layout_engine="constrained")
+sns.move_legend(grid, "outside lower center", ncols=4, title="")
 
 # %% [markdown]
 # Share of wrong answers when the most confident questions are answered first. Curves begin at a coverage of 0.1, because fewer
