@@ -183,12 +183,12 @@ solved = study.solved_by_budget(rules)
 # %% label="budget-success"
 solved["questions"] = solved["dataset"].map(deep.groupby("dataset").size())
 rows = ["dataset", "questions", "rule"]
-rates = solved.pivot_table("estimate", rows, "B", sort=False)
+rates = tables.titled(solved).pivot_table("estimate", rows, "B", sort=False)
 caption = "Share of the questions solved (higher is better)."
 show(rates.rename(columns="B = {}".format), caption, evidence=page.evidence)
 
 # %% [markdown]
-# The rules differ by a few points, less than what one more doubling of the budget adds.
+# Compare the rules in one column. A step to the next column doubles the budget.
 
 # %% [markdown]
 # ## Summary

@@ -182,7 +182,7 @@ ways = ways_to_use(differing(own), nu[model])
 ways = ways[ways["way"] != "Probe, posterior"]  # it ranks as the plug-in does
 if ways.empty:
     raise EndOfPage(f"{model} has no confidence here that could be ranked.")
-ways["way"].unique()
+ways["way"].value_counts(sort=False).to_frame("confidences")
 
 # %% [markdown]
 # `risk_coverage` computes a curve from the order of the confidences alone:
@@ -302,7 +302,7 @@ largest.round(3).to_frame("largest share of wrong answers")
 
 # %% tags=["hide-cell", "solution"]
 # Uses in which a probe is better, by data set. No bar: nothing is significant, or no case could be won
-won = comparisons[comparisons["verdict"] == "better"]
+won = listed[listed["verdict"] == "better"]
 won = won[won["method"] == "Probe"]
 pd.crosstab(won["dataset"], won["use"])
 

@@ -1,6 +1,6 @@
 """What does a confidence gain in one use, compared with the best rule without one?
 
-A *way* is a confidence as one uses it: what the model says, votes, one's own method, or the nearest
+A *way* is a confidence as one uses it: a method that asks the model, one's own, or the nearest
 probe, in two ways. *Plug-in* takes its confidence as mu; *posterior* takes it as the mean of a
 distribution of mu, whose concentration is known from the probe's training questions. A missing
 confidence counts as one half, except for votes."""
@@ -113,8 +113,8 @@ def recalibrate_ways(ways: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
                 s, *counts = (others[name] for name in NUMBERS)
                 calibrator = metrics.Calibrator("platt").fit(s, *counts)
                 nu = fit_concentration(calibrator.predict(s), *counts)
-                s = calibrator.predict(inside["confidence"])
-                parts.append(inside.assign(confidence=s, concentration=nu))
+                level = calibrator.predict(inside["confidence"])
+                parts.append(inside.assign(confidence=level, concentration=nu))
     return pd.concat(parts)
 
 
