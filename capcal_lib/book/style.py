@@ -1,8 +1,7 @@
 """One look for every figure of the book.
 
 A figure is 691 px wide, the width of the page's column, with text of 12 px or more, on a
-transparent ground; in the dark theme ``book/static/capcal.css`` inverts it, turns its hues back and
-lifts them.
+transparent ground; in the dark theme ``book/static/capcal.css`` inverts it and turns its hues back.
 """
 
 import sys
