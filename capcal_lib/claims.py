@@ -8,12 +8,14 @@ import pandas as pd
 
 from capcal_lib.manifests import read_yaml
 from capcal_lib.places import MANIFESTS
+from capcal_lib.probe_names import is_probe
 from capcal_lib.reported import K_EVAL, beta_from_moments, load_reported, printed_distances
 from capcal_lib.shifts import shift
 
 KEYS = ["model", "dataset"]
 PRINTED_PRECISION = 0.00005  # of a number that is printed with four digits
-EVIDENCE = {"budget": "read off", "shares": "simulated"}  # of tables; else reported
+READ_OFF = "read off"
+EVIDENCE = {"budget": READ_OFF, "costs": READ_OFF, "apart": READ_OFF, "shares": "simulated"}
 CLAIM_VERDICTS = ("supported", "holds in part", "inconclusive", "contradicted in part", "reversed")
 
 
@@ -62,20 +64,24 @@ def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:
 
 def printed_numbers() -> pd.DataFrame:
     """Return the numbers that claims are about: `load_reported`, the published curves of
-    ``budget``, and three tables that follow from printed numbers.
+    ``budget``, and five tables that follow from these numbers.
 
     - ``distances``: the mean distance of ``one response`` from the expected accuracy
       (``printed_distances``), beside ``none``, 0;
     - ``shares``: the share of questions with mu ``between .1 and .9``, under a Beta distribution
       with the two printed moments (``reported.beta_moments``), beside ``one half``;
     - ``vote_gains``: how much the score of a vote falls ``from 5 to 10`` and ``from 10 to 20``
-      samples.
+      samples;
+    - ``costs``: the tokens of a confidence, read off or, as printed, one for P(True) and less for a
+      probe; and of ``Ten votes``, beside one ``Response``;
+    - ``apart``: how far the success of spending by verbalized confidence is from that of spending
+      by the probe, ``verbalized from probe``, beside ``one point``.
 
     Columns are those of `load_reported` with ``precision``, ``shift`` (of a probe) and ``rank`` (by
     the main table's score, among the methods of the number's own table).
     """
     budget = load_reported("budget", source="reference code")
-    derived = [_distances(), _shares(), _vote_gains()]
+    derived = [_distances(), _shares(), _vote_gains(), _costs(), _apart()]
     printed = pd.concat([load_reported(), budget, *derived], ignore_index=True)
     printed["precision"] = printed["precision"].fillna(PRINTED_PRECISION)
     pairs = list(zip(printed["method"], printed["dataset"], strict=True))
@@ -120,6 +126,26 @@ def _vote_gains() -> pd.DataFrame:
     falls = {"from 5 to 10": scores[5] - scores[10], "from 10 to 20": scores[10] - scores[20]}
     table = pd.concat(falls, names=["method"]).rename("value").reset_index()
     return table.assign(table="vote_gains", precision=2 * PRINTED_PRECISION)
+
+
+def _costs() -> pd.DataFrame:
+    tokens = load_reported("tokens", source="reference code")
+    ten = tokens[tokens["method"] == "Response"].assign(method="Ten votes")
+    ten[["value", "precision"]] *= 10
+    main = load_reported("main")
+    probes = main[main["method"].map(is_probe)].assign(value=0.5, precision=0.5)  # below 1
+    one = main[main["method"] == "P(True)"].assign(value=1.0, precision=0.0)
+    table = pd.concat([tokens, ten, probes, one])[[*KEYS, "method", "value", "precision"]]
+    return table.drop_duplicates([*KEYS, "method"]).assign(table="costs")
+
+
+def _apart() -> pd.DataFrame:
+    rates = load_reported("budget", source="reference code")
+    rates = rates.pivot(index=[*KEYS, "k"], columns="method", values="value")
+    apart = (rates["Verbalized confidence"] - rates["Probe (MATH)"]).abs().reset_index(name="value")
+    apart = apart.assign(method="verbalized from probe", precision=2 * PRINTED_PRECISION)
+    point = apart.assign(method="one point", value=0.01, precision=0.0)
+    return pd.concat([apart, point]).assign(table="apart")
 
 
 def _results(claim: pd.Series, printed: pd.DataFrame) -> "pd.Series[str]":

@@ -355,7 +355,8 @@ def draw_curves(
     """Draw ``estimate`` against ``x`` on an axis of doublings, a line and a mark for each ``hue``,
     in a panel for each ``col``; with intervals where the table has ``low`` and ``high``.
 
-    A line has the same mark in all panels, and the legend has the lines of all of them.
+    A line has the same mark in all panels. The legend has the lines of all of them, in the order in
+    which they end, the highest first.
 
     >>> table = pd.DataFrame({"k": [1, 2], "method": "P(True)", "estimate": [0.5, 0.6]})
     >>> draw_curves(table, x="k").axes.size
@@ -387,8 +388,8 @@ def draw_curves(
     grid.set_axis_labels(x, "")
     grid.figure.set_layout_engine("constrained")
     if len(names) > 1:
-        lines = [entries[name] for name in names]
-        grid.figure.legend(lines, names, loc="outside lower center", ncols=3)
+        lines = sorted(entries.values(), key=lambda line: -line.get_ydata()[-1])
+        grid.figure.legend(handles=lines, loc="outside lower center", ncols=3)
     return grid
 
 

@@ -10,7 +10,8 @@
 # # Predicting pass@k from a confidence
 #
 # The [previous page](04_main_table.ipynb) showed which confidences come close to the expected accuracy $\mu$. Can they predict
-# *pass@k*, the chance that at least one of $k$ attempts succeeds?
+# *pass@k*, the chance that at least one of $k$ attempts succeeds? We use a probe in two ways. Taken at its word, a confidence is
+# a *plug-in*. Taken as the mean of a distribution of $\mu$, it is a *posterior*.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -52,7 +53,7 @@ probe = counts.xs("Best constant")
 
 # %% tags=["finding"]
 finding(
-    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior} of the {winnable} data sets that could be won. As a plug-in it is better on {plug} and worse on {worse}.",
+    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior} of the {winnable} data sets on which a perfect prediction would. As a plug-in it is better on {plug} and worse on {worse}.",
     posterior=probe.at["Probe, posterior", "better"],
     winnable=probe.at["Probe, posterior", "could be won"],
     plug=probe.at["Probe, plug-in", "better"],
@@ -76,8 +77,8 @@ axes.axvline(0, color=plots.INK, linewidth=1)
 _ = axes.set_xlabel("squared error: constant minus probe")
 
 # %% [markdown]
-# The constant's squared error of pass@4 minus the probe's, with 95 % intervals. Right of the line the probe is better. Filled
-# marks are significant after Holm.
+# The squared error of pass@4 by the best constant, minus that by the probe, with 95 % intervals. Right of the line the probe is
+# better. Filled marks are significant after Holm's method, which allows for several comparisons.
 
 # %% [markdown]
 # ## From counts to pass@k
@@ -105,12 +106,12 @@ pd.DataFrame(pass_at_k(c, [n] * 3, k), c, k).round(3)
 # %% [markdown]
 # ## From a confidence to pass@k
 #
-# If each attempt succeeds with probability $s$, at least one of $k$ succeeds with probability $1-(1-s)^k$. This is the paper's
-# *plug-in* prediction. It can promise too much. Take two questions with $\mu = 0$ and $\mu = 1$, both given $s = 1/2$. Exactly
+# If each attempt succeeds with probability $s$, at least one of $k$ succeeds with probability $1-(1-s)^k$. This is the plug-in,
+# which the paper uses. It can promise too much. Take two questions with $\mu = 0$ and $\mu = 1$, both given $s = 1/2$. Only
 # one is ever solved, but with many attempts the plug-in promises nearly two.
 #
-# A *posterior* takes $s$ as the mean of a Beta distribution of $\mu$. Its *concentration* $\nu$ says how sure the confidence
-# is; with infinite concentration it is the plug-in. Predictions for $s = 1/2$:
+# The posterior is a Beta distribution of $\mu$ with mean $s$. The higher its *concentration* $\nu$, the closer $\mu$ is to
+# $s$; with infinite concentration it is the plug-in. Predictions for $s = 1/2$:
 
 # %%
 from capcal_lib.applications import simulate_pass_at_k
@@ -126,7 +127,8 @@ pd.DataFrame(believed, pd.Index(attempts, name="k")).round(3)
 # ## On one data set
 #
 # We take the data set whose questions differ most, unless `dataset` names another. The probe's concentration is fitted on its
-# training questions. The rival is the best constant, whose concentration is fitted on the test questions, which favours it.
+# training questions. The rival is the best constant as a posterior. Its concentration is fitted on the very questions that
+# judge it, which favours it.
 
 # %%
 from capcal_lib.results.targets import sets_to_show
@@ -155,8 +157,7 @@ grid = plots.draw_curves(titled(curves), x="k", col="dataset")
 _ = grid.set_axis_labels("k", "pass@k")
 
 # %% [markdown]
-# Measured (*Actual*) and predicted pass@k. Upright bars are the paper's band around the plug-in, which a section below
-# explains.
+# Measured (*Actual*) and predicted pass@k.
 
 # %% [markdown]
 # ## Question by question, with oracles
@@ -189,7 +190,7 @@ scored = study.score_errors(pd.concat([predicted, oracles]))
 from capcal_lib.book.tables import show, show_scores
 
 title = page.runs.loc[sets[0], "title"]
-caption = f"Corrected squared error on {title} (lower is better). A method needs 2k samples of a question, and an oracle needs 2k in the half that scores it."
+caption = f"Corrected squared error on {title} (lower is better). Scoring pass@k takes 2k samples. An oracle takes twice as many, because it uses up half of them."
 show_scores(scored, caption, evidence=page.evidence)
 
 # %% [markdown]
@@ -206,7 +207,8 @@ show(table, caption, digits=4, evidence=page.evidence)
 # ## On all data sets
 #
 # Does a probe predict pass@4 better than the constant, and a posterior better than the plug-in? Holm's method judges all these
-# comparisons together. A data set *could be won* if a perfect prediction would be significantly better than the rival:
+# comparisons together. A data set *could be won* if a perfect prediction, tested alone, without Holm, would be significantly
+# better than the rival:
 
 # %%
 counts
@@ -215,7 +217,7 @@ counts
 # ## Is the paper's band wide enough?
 #
 # The paper's band (appendix D.1.1) is the mean plus and minus $1.96 \sqrt{\sum_i S_i (1 - S_i)} / N$, where $S_i$ is the
-# predicted pass@k of question $i$. It covers only the luck of one draw of $k$ attempts a question. By hand, for five questions:
+# predicted pass@k of question $i$. It allows only for luck: one draw of $k$ attempts a question. By hand, for five questions:
 
 # %%
 s = np.array([0.9, 0.5, 0.5, 0.2, 0.1])
@@ -281,11 +283,11 @@ all_correct = 1 - pass_at_k(n - c, n, [1, 4, 16])
 pd.DataFrame(all_correct, pd.Index(c, name="correct of 20"), [1, 4, 16])
 
 # %% [markdown]
-# **3 (hard).** Show that the corrected error at $k = 1$ is the corrected capability Brier score. *Hint:* $f = 1 - s$ and
-# $Q_1 = 1 - c/n$.
+# **3 (hard).** Why is the corrected error at $k = 1$ the corrected capability Brier score? Derive it, and check it for two
+# questions. *Hint:* $f = 1 - s$ and $Q_1 = 1 - c/n$.
 
 # %% tags=["hide-cell", "solution"]
-# Both errors, term by term
+# With m = c/n, f^2 - 2 f Q_1 + Q_2 is (s - m)^2 + Q_2 - Q_1^2, and Q_2 - Q_1^2 is -m(1 - m)/(n - 1), the correction
 from capcal_lib.applications import pass_at_k_error_terms
 from capcal_lib.metrics import capability_brier_terms
 

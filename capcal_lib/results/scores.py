@@ -217,7 +217,7 @@ def recalibrate(results: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
     check_int("folds", folds, least=2)
     recalibrated = results.drop(columns=SPLIT_TERMS, errors="ignore")
     recalibrated[confidence_columns(results)] = np.nan
-    fold = subjects(results).groupby(level="dataset").transform(_folds_of, folds)
+    fold = subjects(results).groupby(level="dataset").transform(folds_of, folds)
     listed = estimates(results).assign(fold=lambda table: fold[table.index])
     columns: dict[Any, str] = {read_column(name): name for name in confidence_columns(results)}
     for case, rows in listed.groupby(["dataset", "method", "member"], observed=True):
@@ -231,7 +231,7 @@ def recalibrate(results: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
     return recalibrated
 
 
-def _folds_of(groups: "pd.Series[str]", folds: int) -> "pd.Series[int]":
+def folds_of(groups: "pd.Series[str]", folds: int) -> "pd.Series[int]":
     """Deal whole groups out to folds, in an order that their names alone decide."""
     names = sorted(groups.unique(), key=lambda name: (crc32(str(name).encode()), str(name)))
     return groups.map({name: place % folds for place, name in enumerate(names)})

@@ -1,6 +1,6 @@
 """What does a confidence gain in one use, compared with the best rule without one?
 
-A *way* is a confidence as one uses it: what the model says, votes, one's own method, or the nearest
+A *way* is a confidence as one uses it: a method that asks the model, one's own, or the nearest
 probe, in two ways. *Plug-in* takes its confidence as mu; *posterior* takes it as the mean of a
 distribution of mu, whose concentration is known from the probe's training questions. A missing
 confidence counts as one half, except for votes."""
@@ -17,6 +17,7 @@ from capcal_lib.applications import (
     budget_gains,
     deep_samples,
     draw_accuracies,
+    fit_concentration,
     others_mean,
     pass_at_k,
     pass_at_k_gains,
@@ -26,8 +27,11 @@ from capcal_lib.metrics.comparisons import APART
 from capcal_lib.probe_names import NEAREST_PROBE, PLUG_IN, POSTERIOR
 from capcal_lib.results.estimated import VOTED, differing, estimates
 from capcal_lib.results.judged import judge, mean_over_members
+from capcal_lib.results.results import subjects
+from capcal_lib.results.scores import folds_of
+from capcal_lib.results.terms import NUMBERS
 
-USES = ("pass@k", "Budget", "Abstaining")
+USES = ("pass@k", "pass@k, recalibrated", "Budget", "Budget, recalibrated", "Abstaining")
 ATTEMPTS = 16
 PER_QUESTION = 2  # samples a question of a budget
 WORLDS = 5  # sets of expected accuracies that a perfect confidence knows in turn
@@ -66,7 +70,8 @@ def compare_use(
     posterior. Votes cost more than a budget spends, and are left out there. A budget has
     ``per_question`` samples on average, and is tried on questions with twice as many, if there are
     enough (``applications.deep_samples``). Data sets whose questions all have the same accuracy are
-    left out.
+    left out. Two uses need the level of a confidence. If it is *recalibrated* there
+    (:func:`recalibrate_ways`), probes, which have learned from labels before, are left out.
 
     Returns one row per comparison: ``dataset``, ``method``; the ``confidence``, which for a probe
     is its own name; the mean gain ``estimate`` with the 95 % interval ``low`` to ``high`` of this
@@ -74,6 +79,7 @@ def compare_use(
     be won``.
     """
     results = results[results["total"] > 1]
+    use, _, recalibrated = use.partition(", ")
     if use == "Budget":
         depth = results["total"].groupby(level="dataset").transform(deep_samples)
         enough = (results["total"] >= 2 * per_question) & (depth >= 2 * per_question)
@@ -82,6 +88,8 @@ def compare_use(
     ways = ways[ways["way"] != PLUG_IN]
     if use == "Budget":
         ways = ways[ways["kind"] != VOTED]
+    if recalibrated:
+        ways = recalibrate_ways(ways[ways["way"] != POSTERIOR])
     ways = ways.rename(columns={"method": "confidence", "confidence": "s"})
     ways["method"] = ways["way"].replace(POSTERIOR, NEAREST_PROBE)
     case = ["method", "confidence"]
@@ -92,6 +100,24 @@ def compare_use(
     return judge(gains, ["dataset", *case])
 
 
+def recalibrate_ways(ways: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
+    """Recalibrate each way as ``results.recalibrate`` does, and use it as a posterior, whose
+    concentration is fitted to the labels of the other folds too.
+    """
+    groups = subjects(ways).groupby(level="dataset").transform(folds_of, folds)
+    ways, parts = ways.assign(fold=groups), [ways[:0]]
+    for _, rows in ways.groupby(["dataset", "way", "member"], sort=False):
+        for fold, inside in rows.groupby("fold"):
+            others = rows[rows["fold"] != fold]
+            if others["total"].gt(1).sum() > 1:
+                s, *counts = (others[name] for name in NUMBERS)
+                calibrator = metrics.Calibrator("platt").fit(s, *counts)
+                nu = fit_concentration(calibrator.predict(s), *counts)
+                level = calibrator.predict(inside["confidence"])
+                parts.append(inside.assign(confidence=level, concentration=nu))
+    return pd.concat(parts)
+
+
 def _gains(rows: pd.DataFrame, use: str, per_question: int) -> pd.DataFrame:
     """Add the ``gain`` of each question in a use, that of a ``perfect`` confidence, and bounds.
 
@@ -100,7 +126,7 @@ def _gains(rows: pd.DataFrame, use: str, per_question: int) -> pd.DataFrame:
     (``applications.draw_accuracies``).
     """
     s, correct, total = (rows[name].droplevel("dataset") for name in ("s", "correct", "total"))
-    posterior = {"concentration": rows["concentration"].iloc[0]}
+    posterior = {"concentration": rows["concentration"].droplevel("dataset")}
     gain = partial(abstaining_gains, correct=correct, total=total)
     if use == "pass@k":
         gain = partial(pass_at_k_gains, correct=correct, total=total, k=ATTEMPTS)

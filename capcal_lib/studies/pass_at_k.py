@@ -87,15 +87,11 @@ def curves_of(predicted: pd.DataFrame) -> pd.DataFrame:
     """Return the mean pass@k over questions, measured (*Actual*) and by each way, one row per
     ``dataset``, ``method`` and ``k``.
 
-    ``estimate`` is the mean. The paper's band around the plug-in is ``low`` to ``high``, which are
-    NaN for others (:func:`half_bands`). All ways need the same questions.
+    ``estimate`` is the mean. All ways need the same questions.
     """
     predicted = known_to_all(predicted)
     by = ["dataset", "way", "k"]
     curves = predicted.groupby(by, sort=False)["predicted"].mean().rename("estimate").reset_index()
-    half = half_bands(predicted).groupby(by)["half the band"].mean()
-    half = curves.join(half, on=by)["half the band"].where(curves["way"] == PLUG_IN)
-    curves = curves.assign(low=curves["estimate"] - half, high=curves["estimate"] + half)
     measured = predicted[predicted["way"] == BEST_CONSTANT].groupby(["dataset", "k"], sort=False)
     actual = measured["measured"].mean().rename("estimate").reset_index().assign(way=ACTUAL)
     return pd.concat([curves, actual], ignore_index=True).rename(columns={"way": "method"})

@@ -15,7 +15,7 @@ from capcal_lib.results import (
     score,
     subjects,
 )
-from capcal_lib.results.scores import _folds_of
+from capcal_lib.results.scores import folds_of
 
 VOTES = "Response consistency"
 
@@ -41,8 +41,8 @@ def test_a_naive_definition_gives_the_same_confidences(recorded: pd.DataFrame) -
     for dataset in ("mini-exam", "mmlu"):
         own = estimates(recorded.loc[[dataset]], "P(True)")
         groups = subjects(recorded.loc[[dataset]])
-        fold = _folds_of(groups, 5)[own.index]
-        assert groups.groupby(_folds_of(groups, 5)).unique().explode().is_unique, "whole subjects"
+        fold = folds_of(groups, 5)[own.index]
+        assert groups.groupby(folds_of(groups, 5)).unique().explode().is_unique, "whole subjects"
         for question in own.index[:3]:
             others = own[fold != fold[question]]
             calibrator = Calibrator("platt").fit(

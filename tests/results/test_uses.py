@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib.applications import budget_gains, risk_area_bounds
-from capcal_lib.results.uses import bounds_in_use, compare_use, ways_to_use
+from capcal_lib.results import recalibrate
+from capcal_lib.results.uses import bounds_in_use, compare_use, recalibrate_ways, ways_to_use
 
 CORRECT, TOTAL = pd.Series([0, 3, 4, 10]), pd.Series([10, 10, 10, 10])
 
@@ -42,6 +43,23 @@ def test_a_budget_is_divided_by_the_posterior() -> None:
     assert row["estimate"] == budget_gains(s, CORRECT, TOTAL, 2, concentration=0.5).mean()
     assert row["estimate"] != budget_gains(s, CORRECT, TOTAL, 2).mean()
     assert (row["method"], row["confidence"]) == ("Probe", "Probe (GSM8K)")
+
+
+def test_recalibration_is_that_of_the_main_table_and_mends_the_level() -> None:
+    index = pd.MultiIndex.from_product([["gsm8k"], range(100)], names=["dataset", "question_id"])
+    mu = np.linspace(0, 0.5, 100) ** 3
+    columns = {"correct": np.random.default_rng(0).binomial(40, mu), "total": 40}
+    results = pd.DataFrame(columns | {"P(True)": 0.5 + mu, "Probe (GSM8K)": mu}, index)
+    recalibrated = recalibrate_ways(ways(results[["correct", "total", "P(True)"]]))
+    expected = recalibrate(results)["P(True)"]
+    assert recalibrated["confidence"].reindex(index).tolist() == expected.tolist()
+    assert recalibrated["concentration"].nunique() == 5, "one for each fold"
+    before, after = (
+        compare_use(results, use, {}).set_index("method")["verdict"]
+        for use in ("pass@k", "pass@k, recalibrated")
+    )
+    assert before["P(True)"] == "worse"
+    assert after.to_dict() == {"P(True)": "better"}, "a probe has its labels already"
 
 
 def test_a_perfect_confidence_seldom_gains_where_questions_are_alike() -> None:
