@@ -80,8 +80,6 @@ def train(
     True
     """
     check_known("recipe", recipe, get_args(ProbeRecipe))
-    if not runs:
-        raise InputError("a probe needs at least one run to train on; got none")
     features, correct, total = _together(runs, verdicts)
     if recipe == "tuned":
         from capcal_lib.probes.tuned import TunedProbe  # slow to import

@@ -1,17 +1,14 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import GRADER_VERSION, grade
+from capcal_lib.grading import GRADER_VERSION, grade, grade_many
 from capcal_lib.grading import verdicts as verdicts_module
 from capcal_lib.grading.verdicts import (
     FILE,
-    SCHEMA,
     Graded,
     grade_run,
     kinds_of,
@@ -21,10 +18,10 @@ from capcal_lib.grading.verdicts import (
 )
 from capcal_lib.manifests import load_model
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.questions import Answer, load_questions
+from capcal_lib.questions import load_questions
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs import store as store_module
-from capcal_lib.runs.artifacts import GIVEN
+from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Record
 from capcal_lib.runs.store import KEY, Sample, hash_rows, open_writer, read_samples
@@ -40,7 +37,7 @@ def run(tmp_path: Path) -> Path:
 
 def write(folder: Path, rows: pd.DataFrame, version: str) -> None:
     """Put a verdict file there by hand."""
-    write_verdicts(Run(folder), [rows], version)
+    write_verdicts(Run(folder), rows, version)
 
 
 def test_every_sample_is_graded_as_alone(run: Path) -> None:
@@ -121,37 +118,15 @@ def test_the_digest_of_rows_follows_from_key_and_response_alone() -> None:
     ]
 
 
-@pytest.mark.parametrize("split", ["test", "train"])
-@pytest.mark.parametrize("dataset", ["mini-elements", "mini-exam", "mini-arithmetic"])
-def test_kinds_are_those_of_the_questions(dataset: str, split: str, tmp_path: Path) -> None:
-    run = sample("simulated", dataset, split=split, k=1, store=tmp_path).run
+@pytest.mark.parametrize("dataset", ["mini-elements", "mini-exam"])
+def test_kinds_are_those_of_the_questions(dataset: str, tmp_path: Path) -> None:
+    run = sample("simulated", dataset, split="train", k=1, store=tmp_path).run
     questions = run_questions(run)
     names = pd.Series([*reversed(questions), "a stranger"], index=range(5, len(questions) + 6))
     kinds = kinds_of(run, names)
     assert kinds.index.equals(names.index)
     assert kinds.tolist()[:-1] == [one.answer.kind for one in reversed(questions.values())]
     assert pd.isna(kinds.iloc[-1])
-
-
-def test_hostile_text_is_graded_like_any_other(tmp_path: Path) -> None:
-    questions = load_questions(SET)
-    record = describe(load_model("simulated"), SET, "test", questions, engine="simulated", seed=0)
-    hostile = [
-        "",
-        "\\boxed{" * 2000,
-        "__import__('os').system('true')",
-        "\x00\u202e</script>",
-        "\\boxed{(((((}",
-    ]
-    with open_writer(tmp_path, record) as writer:
-        writer.append(
-            [
-                Sample(questions[0].id, index, text, None, "length", 1, 1)
-                for index, text in enumerate(hostile)
-            ]
-        )
-    assert grade_run(Run(writer.run.folder)).new == len(hostile)
-    assert not (read_verdicts(Run(writer.run.folder))["verdict"] == "correct").any()
 
 
 def test_an_ungraded_run_names_the_command(run: Path) -> None:
@@ -181,34 +156,6 @@ def test_equal_answers_have_one_canonical_form(tmp_path: Path) -> None:
     assert forms[2:].isna().tolist() == [False, True]
 
 
-def test_answers_too_hard_to_compare_are_incorrect(tmp_path: Path) -> None:
-    questions = load_questions("mini-arithmetic")
-    hard = Answer("math", "x+1")
-    record = describe(
-        load_model("simulated"), "mini-arithmetic", "test", questions, engine="simulated", seed=0
-    )
-    with open_writer(tmp_path, record) as writer:
-        writer.append([Sample(questions[0].id, 0, r"\boxed{1+x+2^{-9^{9^9}}}", None, "stop", 1, 1)])
-    with pytest.MonkeyPatch.context() as patch:
-        question = replace(questions[0], answer=hard)
-        patch.setattr(verdicts_module, "run_questions", lambda run: {question.id: question})
-        assert grade_run(writer.run) == Graded(new=1, again=0, flipped={})
-    assert read_verdicts(writer.run)["verdict"].tolist() == ["incorrect"]
-
-
-def test_a_file_without_canonical_answers_is_refused_and_graded_again(run: Path) -> None:
-    grade_run(Run(run))
-    right = read_verdicts(Run(run))
-    for version in ("6", GIVEN):
-        table = pq.read_table(run / FILE).drop_columns("canonical")
-        metadata = {**table.schema.metadata, b"grader": version.encode()}
-        write_table(run / FILE, table.replace_schema_metadata(metadata))
-        with pytest.raises(InputError, match="graded by an earlier version; grade it again with"):
-            read_verdicts(Run(run))
-        grade_run(Run(run))
-        pd.testing.assert_frame_equal(read_verdicts(Run(run)), right)
-
-
 def test_a_changed_question_set_is_refused(run: Path) -> None:
     record = run / "run.json"
     digest = Run(run).record.identity.questions
@@ -225,36 +172,14 @@ def test_a_changed_question_set_is_refused(run: Path) -> None:
     assert not (run / FILE).exists()
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda path: path.write_bytes(b"PAR1 no"), "missing or corrupt"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-20]), "missing or corrupt"),
-        (
-            lambda path: write_table(path, pa.table({"question_id": ["a"]})),
-            "not a file of `capcal grade`",
-        ),
-        (
-            lambda path: write_table(path, SCHEMA.empty_table()),
-            "not a file of `capcal grade`",
-        ),  # by no version
-    ],
-)
-def test_a_corrupt_file_is_one_clear_line(run: Path, damage, message: str) -> None:  # type: ignore[no-untyped-def]
-    grade_run(Run(run))
-    damage(run / FILE)
-    for read in (read_verdicts, grade_run):
-        with pytest.raises(InputError, match=rf"{FILE}: .*{message}|{FILE}: {message}") as caught:
-            read(Run(run))
-        assert "\n" not in str(caught.value)
-
-
-def test_the_recorded_verdicts_are_those_of_this_grader() -> None:
-    folder = find_run(RECORDED_RUNS, "simulated", "mini-arithmetic", "train").folder
-    assert pq.read_schema(folder / FILE).metadata[b"grader"].decode() == GRADER_VERSION
-    answers = {name: question.answer for name, question in run_questions(Run(folder)).items()}
-    samples, graded = read_samples(Run(folder)), read_verdicts(Run(folder))
-    assert len(samples) == len(graded)
-    for row in range(0, len(samples), 41):
-        verdict = grade(samples.loc[row, "response"], answers[samples.loc[row, "question_id"]])
-        assert verdict.verdict == graded.loc[row, "verdict"]
+@pytest.mark.parametrize("dataset", ["mini-capitals", "mini-elements", "mini-exam"])
+def test_the_recorded_verdicts_are_those_of_this_grader(dataset: str) -> None:
+    """Real answers, whose questions come with the package."""
+    run = find_run(RECORDED_RUNS, "smollm2-135m", dataset, "test")
+    assert pq.read_schema(run.path(VERDICTS)).metadata[b"grader"].decode() == GRADER_VERSION
+    rows = read_samples(run).merge(read_verdicts(run), on=KEY, validate="1:1").iloc[::5]
+    questions = run_questions(run)
+    answers = [questions[name].answer for name in rows["question_id"]]
+    verdicts = grade_many(list(zip(rows["response"], answers, strict=True)))
+    again = pd.DataFrame(verdicts, rows.index)[["verdict", "extracted"]].fillna("")
+    pd.testing.assert_frame_equal(rows[["verdict", "extracted"]].fillna(""), again)
