@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple, cast
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -73,7 +74,7 @@ def write_verdicts(run: Run, verdicts: pd.DataFrame, grader: str) -> None:
     for extracted, kind in set(cases):  # many samples are the same
         has_answer = pd.notna(extracted)
         forms[extracted, kind] = canonical(extracted, cast(Kind, kind)) if has_answer else None
-    rows = verdicts.assign(canonical=[forms[case] for case in cases])
+    rows = verdicts.assign(canonical=np.array([forms[case] for case in cases], dtype=object))
     table = pa.Table.from_pandas(rows, SCHEMA, preserve_index=False)
     made = _made(run, set(runs.keys_of(rows)), grader)
     run.write(VERDICTS, table.replace_schema_metadata(made))

@@ -177,7 +177,7 @@ def test_of_fewer_than_ten_questions_nothing_is_called_best() -> None:
     assert score(results(questions))["may_be_best"].isna().all()
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(st.permutations(list(range(12))))
 def test_neither_the_order_of_rows_nor_other_data_sets_change_a_score(order: list[int]) -> None:
     rng = np.random.default_rng(3)

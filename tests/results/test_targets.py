@@ -1,4 +1,4 @@
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -69,10 +69,6 @@ def test_shares_between_are_those_of_all_choices_of_ten_samples() -> None:
     found = shares_between(counts_of([2, 1, 2, 8, 9, 0, 9], [20, 10, 10, 10, 10, 40, 9]))
     assert found[:6].tolist() == pytest.approx([90 / 380, 0, 1, 1, 0, 0])
     assert np.isnan(found.iloc[6])
-    samples = [1] * 3 + [0] * 9
-    chosen = [1 <= sum(ten) <= 3 for ten in combinations(samples, 4)]
-    few = shares_between(counts_of([3], [12]), samples=4)
-    assert few.tolist() == pytest.approx([np.mean(chosen)])
 
 
 def test_the_variance_of_accuracy_by_hand() -> None:
