@@ -90,7 +90,8 @@ def test_votes_are_scored_against_the_other_samples(tmp_path: Path) -> None:
     )
     others = results.assign(other=0.5)
     assert estimates(others, "other")[NUMBERS].to_numpy().tolist() == [[0.5, 3, 4], [0.5, 0, 4]]
-    paper = load_results(tmp_path, "simulated", k_eval=4, k_c=2, held_out=False).loc[SET]
+    paper = load_results(tmp_path, "simulated", k_eval=1, k_c=2, held_out=False).loc[SET]
+    assert paper["total"].tolist() == [1, 1], "of more votes than samples that count"
     np.testing.assert_allclose(paper.loc[[a, b], CONSISTENCY], [1, 0.5])
 
 
