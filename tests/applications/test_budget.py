@@ -1,4 +1,3 @@
-import heapq
 from fractions import Fraction
 from itertools import combinations, product
 from math import comb
@@ -29,55 +28,6 @@ CONFIDENCES = st.lists(
     min_size=1,
     max_size=12,
 )
-
-
-def value(confidence, allocation):
-    return sum(
-        -np.expm1(k * np.log1p(-p)) if p < 1 else float(k > 0)
-        for p, k in zip(confidence, allocation, strict=True)
-    )
-
-
-def greedy(confidence, budget, maxima):
-    """One sample at a time to the largest gain, from a heap."""
-    allocation = [0] * len(confidence)
-    heap = [(-p, row) for row, (p, most) in enumerate(zip(confidence, maxima, strict=True)) if most]
-    heapq.heapify(heap)
-    while heap and sum(allocation) < budget:
-        _, row = heapq.heappop(heap)
-        allocation[row] += 1
-        if allocation[row] < maxima[row]:
-            p = confidence[row]
-            heapq.heappush(heap, (-p * (1 - p) ** allocation[row], row))
-    return allocation
-
-
-@settings(max_examples=25)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=4), st.integers(0, 6), st.integers(1, 4))
-def test_no_allocation_is_better(confidence, budget, most):
-    allocation = allocate(confidence, budget, max_per_question=most)
-    assert allocation.sum() == min(budget, most * len(confidence))
-    everything = product(range(most + 1), repeat=len(confidence))
-    best = max(value(confidence, other) for other in everything if sum(other) <= budget)
-    assert value(confidence, allocation) == pytest.approx(best, rel=1e-12, abs=1e-300)
-
-
-@settings(max_examples=25)
-@given(CONFIDENCES, st.integers(0, 200), st.data())
-def test_it_is_as_good_as_greedy(confidence, budget, data):
-    n = len(confidence)
-    maxima = data.draw(st.one_of(st.none(), st.lists(st.integers(0, 30), min_size=n, max_size=n)))
-    allocation = allocate(confidence, budget, max_per_question=maxima)
-    expected = greedy(confidence, budget, maxima or [budget] * n)
-    assert allocation.dtype == np.int64
-    assert (allocation >= 0).all()
-    assert allocation.sum() == sum(expected)
-    nothing = 1e-300 * max(budget, 1)  # below which confidences are alike
-    assert value(confidence, allocation) == pytest.approx(
-        value(confidence, expected), rel=1e-12, abs=nothing
-    )
-    if maxima is not None:
-        assert (allocation <= maxima).all()
 
 
 @settings(max_examples=25)

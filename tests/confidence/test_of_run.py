@@ -76,25 +76,6 @@ def test_what_is_kept_is_what_the_method_said(run: Path, method: str) -> None:
         pd.testing.assert_frame_equal(table, expected, check_dtype=False)
 
 
-def test_missing_values_and_odd_texts_survive(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["It is hard to say.", '<script>"é"\n\0', "\\boxed{0.25}"]
-
-    class Speaking(SimulatedEngine):
-        def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
-            from dataclasses import replace
-
-            for group in super().sample(requests, sampling, seed):
-                yield [replace(one, response=words[len(one.question_id) % 3]) for one in group]
-
-    use(monkeypatch, Speaking)
-    kept = estimate(Run(run), "verbalized")
-    again = read_confidence(Run(run), "verbalized")
-    assert again["confidence"].isna().nunique() == 2, "some have one, and some do not"
-    pd.testing.assert_frame_equal(kept, again)
-    assert again["text"].tolist() == [words[len(name) % 3] for name in again.index]
-    assert (again.tokens > 0).all()
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a_question_is_asked_once_whatever_the_engine(
     run: Path, method: str, monkeypatch: pytest.MonkeyPatch

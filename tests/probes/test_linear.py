@@ -12,7 +12,6 @@ from capcal_lib.probes.features import extract_features
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import answer_messages
 from capcal_lib.sampling.engines import Engine, Request
-from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
 
 
 def sigmoid(logits):
@@ -200,17 +199,9 @@ class LengthEngine:
 
     family = "length"
 
-    def __init__(self, rows: int | None = None, first: float | None = None) -> None:
-        self.rows, self.first, self.requests = rows, first, []
-
     def hidden_states(self, requests: list[Request]) -> np.ndarray:
         self.requests = requests
-        states = np.array(
-            [[len(r.question.text), len(r.messages)] for r in requests], dtype=np.float64
-        )
-        if self.first is not None:
-            states[0, 0] = self.first
-        return states[: self.rows]
+        return np.array([[len(r.question.text), len(r.messages)] for r in requests])
 
 
 QUESTIONS = [Question(str(i), "?" * i, Answer("short", "yes")) for i in range(1, 4)]
@@ -225,30 +216,3 @@ def test_features_are_read_at_the_answer_prompt_in_the_order_of_the_questions():
     assert [r.messages for r in engine.requests] == [
         answer_messages(q, model.prompt_style) for q in QUESTIONS[::-1]
     ]
-
-
-@pytest.mark.parametrize(
-    ("engine", "message"),
-    [
-        (
-            LengthEngine(rows=2),
-            r"engine length returned features of shape \(2, 2\) for 3 questions",
-        ),
-        (LengthEngine(first=np.nan), "hidden states of '1' that are not finite"),
-    ],
-)
-def test_an_engine_that_returns_nonsense_is_refused(engine, message):
-    with pytest.raises(InputError, match=message):
-        extract_features(engine, load_model("simulated"), QUESTIONS)
-
-
-def test_a_probe_on_the_simulated_model_finds_mu_on_new_questions():
-    questions = [Question(f"q{i}", "?", Answer("short", "yes")) for i in range(900)]
-    mu = np.array([true_mu(question.id) for question in questions])
-    model = load_model("simulated")
-    features = extract_features(SimulatedEngine(model), model, questions)
-    total = np.full(600, 20)
-    probe = LinearProbe().fit(
-        features[:600], np.random.default_rng(0).binomial(total, mu[:600]), total
-    )
-    assert np.mean((probe.predict(features[600:]) - mu[600:]) ** 2) < 0.5 * mu.var()
