@@ -8,7 +8,6 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade, grade_many
 from capcal_lib.grading import verdicts as verdicts_module
 from capcal_lib.grading.verdicts import (
-    FILE,
     Graded,
     grade_run,
     kinds_of,
@@ -31,19 +30,14 @@ SET = "mini-exam"
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
-    return sample("simulated", SET, k=4, limit=5, store=tmp_path).run.folder
+def run(tmp_path: Path) -> Run:
+    return sample("simulated", SET, k=4, limit=5, store=tmp_path).run
 
 
-def write(folder: Path, rows: pd.DataFrame, version: str) -> None:
-    """Put a verdict file there by hand."""
-    write_verdicts(Run(folder), rows, version)
-
-
-def test_every_sample_is_graded_as_alone(run: Path) -> None:
-    assert grade_run(Run(run)) == Graded(new=20, again=0, flipped={})
-    answers = {name: question.answer for name, question in run_questions(Run(run)).items()}
-    samples, graded = read_samples(Run(run)), read_verdicts(Run(run))
+def test_every_sample_is_graded_as_alone(run: Run) -> None:
+    assert grade_run(run) == Graded(new=20, again=0, flipped={})
+    answers = {name: question.answer for name, question in run_questions(run).items()}
+    samples, graded = read_samples(run), read_verdicts(run)
     assert graded[KEY].to_numpy().tolist() == samples[KEY].to_numpy().tolist()
     for (_, one), (_, verdict) in zip(samples.iterrows(), graded.iterrows(), strict=True):
         alone = grade(one["response"], answers[one["question_id"]])
@@ -52,60 +46,60 @@ def test_every_sample_is_graded_as_alone(run: Path) -> None:
 
 
 def test_a_run_of_many_shards_is_graded_as_one_of_a_single_shard(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "ROWS", 3)
-    split = sample("simulated", SET, k=4, limit=5, store=tmp_path / "split").run.folder
-    assert len(list(split.glob("samples-*"))) > 2
-    assert grade_run(Run(split)) == grade_run(Run(run))
-    pd.testing.assert_frame_equal(read_verdicts(Run(split)), read_verdicts(Run(run)))
+    split = sample("simulated", SET, k=4, limit=5, store=tmp_path / "split").run
+    assert len(list(split.folder.glob("samples-*"))) > 2
+    assert grade_run(split) == grade_run(run)
+    pd.testing.assert_frame_equal(read_verdicts(split), read_verdicts(run))
 
 
-def test_a_run_is_graded_once_and_again_when_it_has_grown(run: Path, tmp_path: Path) -> None:
-    grade_run(Run(run))
-    written = (run / FILE).stat().st_mtime_ns
-    assert grade_run(Run(run)) == Graded(new=0, again=0, flipped={})
-    assert (run / FILE).stat().st_mtime_ns == written
-    before = read_verdicts(Run(run))
+def test_a_run_is_graded_once_and_again_when_it_has_grown(run: Run, tmp_path: Path) -> None:
+    grade_run(run)
+    written = run.path(VERDICTS).stat().st_mtime_ns
+    assert grade_run(run) == Graded(new=0, again=0, flipped={})
+    assert run.path(VERDICTS).stat().st_mtime_ns == written
+    before = read_verdicts(run)
     sample("simulated", SET, k=5, limit=6, store=tmp_path)
-    assert grade_run(Run(run)) == Graded(new=10, again=20, flipped={})
-    both = before.merge(read_verdicts(Run(run)), on=KEY, suffixes=("", "_now"))
+    assert grade_run(run) == Graded(new=10, again=20, flipped={})
+    both = before.merge(read_verdicts(run), on=KEY, suffixes=("", "_now"))
     assert len(both) == 20
     assert (both["verdict"] == both["verdict_now"]).all()
 
 
 def test_another_version_grades_all_again_and_reports_what_flips(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grade_run(Run(run))
-    right = read_verdicts(Run(run))
+    grade_run(run)
+    right = read_verdicts(run)
     old = right.copy()
     places = right.index[right["verdict"] == "correct"][:3].tolist()
     old.loc[places[:2], "verdict"] = "incorrect"
     old.loc[places[2], "verdict"] = "no_answer"
-    write(run, old, "0")
+    write_verdicts(run, old, "0")
     sample("simulated", SET, k=5, limit=5, store=tmp_path)
-    graded = grade_run(Run(run))
+    graded = grade_run(run)
     assert graded == Graded(
         new=5,
         again=20,
         flipped={("incorrect", "correct"): 2, ("no_answer", "correct"): 1},
     )
-    again = read_verdicts(Run(run))
+    again = read_verdicts(run)
     pd.testing.assert_frame_equal(again[again["sample_index"] < 4].reset_index(drop=True), right)
     monkeypatch.setattr(verdicts_module, "GRADER_VERSION", "next")
-    assert grade_run(Run(run)) == Graded(new=0, again=25, flipped={})
-    assert pq.read_schema(run / FILE).metadata[b"grader"] == b"next"
+    assert grade_run(run) == Graded(new=0, again=25, flipped={})
+    assert run.made(VERDICTS)[b"grader"] == b"next"
 
 
-def test_verdicts_of_other_samples_are_made_again(run: Path, tmp_path: Path) -> None:
-    other = sample("simulated", SET, k=4, limit=5, store=tmp_path / "other", seed=1).run.folder
-    grade_run(Run(run))
-    grade_run(Run(other))
-    right = read_verdicts(Run(run))
-    write_table(run / FILE, pq.read_table(other / FILE))
-    assert grade_run(Run(run)).again == 20
-    pd.testing.assert_frame_equal(read_verdicts(Run(run)), right)
+def test_verdicts_of_other_samples_are_made_again(run: Run, tmp_path: Path) -> None:
+    other = sample("simulated", SET, k=4, limit=5, store=tmp_path / "other", seed=1).run
+    grade_run(run)
+    grade_run(other)
+    right = read_verdicts(run)
+    write_table(run.path(VERDICTS), pq.read_table(other.path(VERDICTS)))
+    assert grade_run(run).again == 20
+    pd.testing.assert_frame_equal(read_verdicts(run), right)
 
 
 def test_the_digest_of_rows_follows_from_key_and_response_alone() -> None:
@@ -129,12 +123,12 @@ def test_kinds_are_those_of_the_questions(dataset: str, tmp_path: Path) -> None:
     assert pd.isna(kinds.iloc[-1])
 
 
-def test_an_ungraded_run_names_the_command(run: Path) -> None:
+def test_an_ungraded_run_names_the_command(run: Run) -> None:
     with pytest.raises(
         InputError,
         match=r"no verdicts in .*; make them with: capcal grade --model simulated --dataset mini-",
     ):
-        read_verdicts(Run(run))
+        read_verdicts(run)
 
 
 def test_equal_answers_have_one_canonical_form(tmp_path: Path) -> None:
@@ -156,20 +150,21 @@ def test_equal_answers_have_one_canonical_form(tmp_path: Path) -> None:
     assert forms[2:].isna().tolist() == [False, True]
 
 
-def test_a_changed_question_set_is_refused(run: Path) -> None:
-    record = run / "run.json"
-    digest = Run(run).record.identity.questions
+def test_a_changed_question_set_is_refused(run: Run) -> None:
+    record = run.folder / "run.json"
+    digest = run.identity.questions
     text = record.read_text().replace(digest, "0" * len(digest))
     record.write_text(text)
-    run = run.rename(run.with_name(Record.model_validate_json(text).identity.key))
+    other = Record.model_validate_json(text).identity.key
+    run = Run(run.folder.rename(run.folder.with_name(other)))
     with pytest.raises(
         InputError,
         match=r"the questions of mini-exam \(test\) have changed since they were sampled",
     ):
-        run_questions(Run(run))
+        run_questions(run)
     with pytest.raises(InputError, match="have changed since they were sampled"):
-        grade_run(Run(run))
-    assert not (run / FILE).exists()
+        grade_run(run)
+    assert not run.path(VERDICTS).exists()
 
 
 @pytest.mark.parametrize("dataset", ["mini-capitals", "mini-elements", "mini-exam"])
