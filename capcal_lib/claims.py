@@ -15,7 +15,7 @@ from capcal_lib.shifts import shift
 KEYS = ["model", "dataset"]
 PRINTED_PRECISION = 0.00005  # of a number that is printed with four digits
 READ_OFF = "read off"
-EVIDENCE = {"budget": READ_OFF, "costs": READ_OFF, "apart": READ_OFF, "shares": "simulated"}
+EVIDENCE = {"budget": READ_OFF, "costs": READ_OFF, "shares": "simulated"}
 CLAIM_VERDICTS = ("supported", "holds in part", "inconclusive", "contradicted in part", "reversed")
 
 
@@ -64,7 +64,7 @@ def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:
 
 def printed_numbers() -> pd.DataFrame:
     """Return the numbers that claims are about: `load_reported`, the published curves of
-    ``budget``, and five tables that follow from these numbers.
+    ``budget``, and four tables that follow from these numbers.
 
     - ``distances``: the mean distance of ``one response`` from the expected accuracy
       (``printed_distances``), beside ``none``, 0;
@@ -73,15 +73,13 @@ def printed_numbers() -> pd.DataFrame:
     - ``vote_gains``: how much the score of a vote falls ``from 5 to 10`` and ``from 10 to 20``
       samples;
     - ``costs``: the tokens of a confidence, read off or, as printed, one for P(True) and less for a
-      probe; and of ``Ten votes``, beside one ``Response``;
-    - ``apart``: how far the success of spending by verbalized confidence is from that of spending
-      by the probe, ``verbalized from probe``, beside ``one point``.
+      probe.
 
     Columns are those of `load_reported` with ``precision``, ``shift`` (of a probe) and ``rank`` (by
     the main table's score, among the methods of the number's own table).
     """
     budget = load_reported("budget", source="reference code")
-    derived = [_distances(), _shares(), _vote_gains(), _costs(), _apart()]
+    derived = [_distances(), _shares(), _vote_gains(), _costs()]
     printed = pd.concat([load_reported(), budget, *derived], ignore_index=True)
     printed["precision"] = printed["precision"].fillna(PRINTED_PRECISION)
     pairs = list(zip(printed["method"], printed["dataset"], strict=True))
@@ -130,22 +128,11 @@ def _vote_gains() -> pd.DataFrame:
 
 def _costs() -> pd.DataFrame:
     tokens = load_reported("tokens", source="reference code")
-    ten = tokens[tokens["method"] == "Response"].assign(method="Ten votes")
-    ten[["value", "precision"]] *= 10
     main = load_reported("main")
     probes = main[main["method"].map(is_probe)].assign(value=0.5, precision=0.5)  # below 1
     one = main[main["method"] == "P(True)"].assign(value=1.0, precision=0.0)
-    table = pd.concat([tokens, ten, probes, one])[[*KEYS, "method", "value", "precision"]]
+    table = pd.concat([tokens, probes, one])[[*KEYS, "method", "value", "precision"]]
     return table.drop_duplicates([*KEYS, "method"]).assign(table="costs")
-
-
-def _apart() -> pd.DataFrame:
-    rates = load_reported("budget", source="reference code")
-    rates = rates.pivot(index=[*KEYS, "k"], columns="method", values="value")
-    apart = (rates["Verbalized confidence"] - rates["Probe (MATH)"]).abs().reset_index(name="value")
-    apart = apart.assign(method="verbalized from probe", precision=2 * PRINTED_PRECISION)
-    point = apart.assign(method="one point", value=0.01, precision=0.0)
-    return pd.concat([apart, point]).assign(table="apart")
 
 
 def _results(claim: pd.Series, printed: pd.DataFrame) -> "pd.Series[str]":

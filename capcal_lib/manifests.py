@@ -303,7 +303,6 @@ class Dataset(Manifest):
     training_title: str | None = (
         None  # of the training questions, where it is another than the title
     )
-    nearest: Name | None = None  # whose probe the paper takes here, of those of the domain
     paper_training: Count | None = None  # of them those of the paper's probe; None: it has none
     validation_split: str | None = None  # what the paper chooses that probe by
     notes: str = ""

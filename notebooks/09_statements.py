@@ -76,9 +76,9 @@ show(tally.fillna(0).astype(int), caption, evidence=printed_marks)
 
 # %% [markdown]
 # For some statements we had to choose a reading. The paper calls outputs “rarely binary”, and we ask whether most questions
-# have $\mu$ between .1 and .9. It calls two success rates “comparable”, and we ask whether they differ by less than .01. A
-# probe misses the measured pass@k in “most scenarios” according to the text, which we quote, and in “many scenarios” according
-# to the caption.
+# have $\mu$ between .1 and .9. It calls two success rates “comparable” and does not say how close that is, so no number decides
+# it. A probe misses the measured pass@k in “most scenarios” according to the text, which we quote, and in “many scenarios”
+# according to the caption.
 
 # %% [markdown]
 # ## On small models

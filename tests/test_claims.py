@@ -1,12 +1,14 @@
 """The paper's statements as data: what each compares is there."""
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
 
+from capcal_lib import claims as claims_module
 from capcal_lib.claims import (
     CLAIM_VERDICTS,
     compare_printed,
@@ -19,6 +21,16 @@ from capcal_lib.places import MANIFESTS, NOTEBOOKS
 from capcal_lib.reported import load_reported
 from capcal_lib.studies import small_models as statements
 from tests.outside import PAPER, needs_paper
+
+
+@pytest.fixture(scope="module", autouse=True)
+def printed() -> Iterator[pd.DataFrame]:
+    """The numbers that claims are about, computed once."""
+    once = printed_numbers()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claims_module, "printed_numbers", once.copy)
+        yield once
+
 
 CLAIMS = yaml.safe_load((MANIFESTS / "claims.yaml").read_text(encoding="utf-8"))["claims"]
 
@@ -34,7 +46,7 @@ def test_every_statement_is_unique_and_complete() -> None:
 def test_statements_on_curves_are_read_off_and_those_on_a_beta_simulated() -> None:
     evidence = load_claims()["evidence"]
     known = {("shares",): "simulated"}
-    known |= dict.fromkeys([("budget",), ("costs",), ("apart",)], "read off")
+    known |= dict.fromkeys([("budget",), ("costs",)], "read off")
     for claim in CLAIMS:
         tables = tuple(claim.get("tables", ()))
         assert evidence[claim["says"]] == known.get(tables, "reported")
@@ -56,8 +68,7 @@ def test_every_quote_stands_at_its_line_of_the_paper() -> None:
         assert " ".join(claim["quote"].split()) in words, claim
 
 
-def test_every_side_of_a_comparison_finds_numbers() -> None:
-    printed = printed_numbers()
+def test_every_side_of_a_comparison_finds_numbers(printed: pd.DataFrame) -> None:
     for claim in CLAIMS:
         table = printed[printed["table"].isin(claim.get("tables", []))]
         for query in (query for pair in claim.get("pairs", []) for query in pair):
@@ -92,9 +103,9 @@ def test_the_best_tradeoff_is_that_of_the_lowest_printed_probe() -> None:
     assert len(results) == 42
 
 
-def test_shares_are_those_of_a_beta_with_the_printed_moments() -> None:
+def test_shares_are_those_of_a_beta_with_the_printed_moments(printed: pd.DataFrame) -> None:
     """By drawing: gpt-oss on MATH-500 has a mean of .9338 and E[mu(1 - mu)] of .0273."""
-    shares = printed_numbers().query("table == 'shares' and method == 'between .1 and .9'")
+    shares = printed.query("table == 'shares' and method == 'between .1 and .9'")
     found = shares.set_index(["model", "dataset"])[["value", "precision"]]
     weight = 0.02727 / (0.9338 * 0.0662 - 0.02727)
     mu = np.random.default_rng(0).beta(0.9338 * weight, 0.0662 * weight, 400_000)
@@ -105,13 +116,13 @@ def test_shares_are_those_of_a_beta_with_the_printed_moments() -> None:
     assert len(found) == 21
 
 
-def test_distances_and_what_more_votes_gain_follow_from_print() -> None:
-    printed = printed_numbers().set_index(["table", "method", "model", "dataset"])["value"]
+def test_distances_and_what_more_votes_gain_follow_from_print(printed: pd.DataFrame) -> None:
+    numbers = printed.set_index(["table", "method", "model", "dataset"])["value"]
     # Olmo on TriviaQA: uniform random scores .2745, votes .1228, .1121 and .1046.
     olmo = "olmo-3-7b-instruct", "triviaqa"
-    assert printed["distances", "one response", *olmo] == pytest.approx(2 * (1 / 3 - 0.2745) / 0.99)
-    assert printed["vote_gains", "from 5 to 10", *olmo] == pytest.approx(0.0107)
-    assert printed["vote_gains", "from 10 to 20", *olmo] == pytest.approx(0.0075)
+    assert numbers["distances", "one response", *olmo] == pytest.approx(2 * (1 / 3 - 0.2745) / 0.99)
+    assert numbers["vote_gains", "from 5 to 10", *olmo] == pytest.approx(0.0107)
+    assert numbers["vote_gains", "from 10 to 20", *olmo] == pytest.approx(0.0075)
 
 
 def test_one_statement_by_hand() -> None:

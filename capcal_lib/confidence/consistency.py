@@ -22,7 +22,7 @@ from capcal_lib.runs.run import Run, more_samples
 from capcal_lib.runs.store import read_samples
 
 CORRECTNESS = {"correct": 1.0, "incorrect": 0.0, "no_answer": 0.0}  # NaN where not scored
-VOTE_COLUMNS = ["confidence", "correct", "total", "term", "plug_in", "share", "noise"]
+VOTE_COLUMNS = ["confidence", "correct", "total", "term", "plug_in"]
 VOTE_SPLITS = 100  # of a question's samples into votes and others
 # Answers in canonical form, so that equal answers are equal texts; None or NaN for no answer.
 Votes = Sequence[str | float | None]
@@ -93,9 +93,7 @@ def paper_consistency(answers: pd.DataFrame, k_c: int = 10) -> "pd.Series[float]
     return pd.Series(shares, dtype=np.float64)
 
 
-def split_votes(
-    answers: pd.DataFrame, k_c: int, *, splits: int = VOTE_SPLITS, held_out: bool = True
-) -> pd.DataFrame:
+def split_votes(answers: pd.DataFrame, k_c: int, *, held_out: bool = True) -> pd.DataFrame:
     """Let k_c of a question's samples vote, and score the vote against the samples that did not
     vote; without ``held_out``, against all samples, the voters included.
 
@@ -106,11 +104,7 @@ def split_votes(
       them has an answer;
     - ``correct`` and ``total``: the counts of the other samples, the only ones that may judge it;
     - ``term`` and ``plug_in``: the corrected and the uncorrected Brier term of a vote, each
-      averaged over ``splits`` random choices of the voters;
-    - ``share``: the mean of the majority's share over the same choices;
-    - ``noise``: the variance of the share from one draw of k_c samples to the next, which is the
-      variance over the choices (they are without replacement) over 1 - k_c / n; NaN for fewer than
-      2 k_c of n samples, or for one choice.
+      averaged over a hundred random choices of the voters.
 
     No sample judges itself and none is set aside. Each split scores its vote without bias; so does
     the mean over splits, with less noise (a U-statistic). A question's splits do not depend on the
@@ -125,19 +119,19 @@ def split_votes(
     for name, samples in answers.groupby("question_id"):
         if len(samples) >= k_c + 2:
             rng = np.random.default_rng([0, crc32(str(name).encode())])
-            rows[name] = _split_question(samples, k_c, splits, rng, held_out)
+            rows[name] = _split_question(samples, k_c, rng, held_out)
     table = pd.DataFrame.from_dict(rows, orient="index", columns=VOTE_COLUMNS)
     types = dict.fromkeys(VOTE_COLUMNS, float) | {"correct": int, "total": int}
     return table.rename_axis("question_id").astype(types)
 
 
 def _split_question(
-    samples: pd.DataFrame, k_c: int, splits: int, rng: np.random.Generator, held_out: bool
+    samples: pd.DataFrame, k_c: int, rng: np.random.Generator, held_out: bool
 ) -> tuple[float, ...]:
     """Return of one question's n samples what a row of :func:`split_votes` holds."""
     # Which samples vote: an order of all n a row, of which the first k_c do. Row 0 is the order in
     # which they were drawn, the others are random.
-    order = np.tile(np.arange(len(samples)), (splits + 1, 1))  # (splits + 1, n)
+    order = np.tile(np.arange(len(samples)), (VOTE_SPLITS + 1, 1))  # (splits + 1, n)
     order[1:] = rng.permuted(order[1:], axis=1)
     voters = order[:, :k_c]  # (splits + 1, k_c)
     judges = order[:, k_c:] if held_out else order  # (splits + 1, n - k_c or n)
@@ -160,13 +154,9 @@ def _split_question(
     term = plug_in - mu_hat * (1 - mu_hat) / (scored - 1)
     known = np.isfinite(term)
     known[0] = False
-    noise = np.nan
-    if known.sum() > 1 and len(samples) >= 2 * k_c:
-        noise = share[known].var(ddof=1) / (1 - k_c / len(samples))
     if not known.any():
-        return share[0], correct[0], total[0], np.nan, np.nan, np.nan, noise
-    means = term[known].mean(), plug_in[known].mean(), share[known].mean()
-    return share[0], correct[0], total[0], *means, noise
+        return share[0], correct[0], total[0], np.nan, np.nan
+    return share[0], correct[0], total[0], term[known].mean(), plug_in[known].mean()
 
 
 def vote(run: Run, *, k_eval: int = 100, k_c: int = 10) -> pd.DataFrame:

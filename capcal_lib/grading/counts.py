@@ -7,7 +7,6 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import Outcome
 from capcal_lib.grading.judgements import verdicts_by
-from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Run
 
 
@@ -39,5 +38,5 @@ def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> p
     """Count the verdicts, from the rules or a judge, on the first k_eval samples of each question
     of a run; None counts all samples.
     """
-    rows = run.read(VERDICTS).to_pandas() if verdicts == "rules" else verdicts_by(run, verdicts)
+    rows = verdicts_by(run, verdicts)
     return count_verdicts(rows, k=rows["sample_index"].max() + 1 if k_eval is None else k_eval)

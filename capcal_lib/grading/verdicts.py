@@ -6,9 +6,10 @@ the version of the grader and the digest of the graded samples.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, cast
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -37,8 +38,8 @@ def grade_run(run: Run) -> Graded:
     """Grade the samples of a run, unless all have verdicts from this version of the grader.
 
     All are graded again if the grader or the samples have changed: it takes half a minute for a
-    hundred thousand answers. Verdicts that were imported with the samples stay, and get canonical
-    forms if they lack them. Memory grows with the number of verdicts, not with the responses.
+    hundred thousand answers. Verdicts that were imported with the samples stay. Memory grows with
+    the number of verdicts, not with the responses.
 
     `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
@@ -47,17 +48,14 @@ def grade_run(run: Run) -> Graded:
     if run.has(VERDICTS):
         made = run.made(VERDICTS)
         old = run.read(VERDICTS).to_pandas()
-    if made.get(b"grader") == GIVEN.encode():
-        if "canonical" not in old:
-            write_verdicts(run, [old], GIVEN)
-        return Graded(0, 0, Counter())
-    if made == _made(run, runs.present_keys(run), GRADER_VERSION):
+    is_given = made.get(b"grader") == GIVEN.encode()
+    if is_given or made == _made(run, runs.present_keys(run), GRADER_VERSION):
         return Graded(0, 0, Counter())
     questions = run_questions(run)
-    tables = [_grade(rows, questions) for rows in runs.stream_samples(run, ["response"])]
-    write_verdicts(run, tables, GRADER_VERSION)
+    graded = pd.concat(_grade(rows, questions) for rows in runs.stream_samples(run, ["response"]))
+    write_verdicts(run, graded, GRADER_VERSION)
     columns = [*runs.KEY, "verdict"]
-    both = pd.concat(tables)[columns].merge(old[columns], "left", runs.KEY, suffixes=("", "_old"))
+    both = graded[columns].merge(old[columns], "left", runs.KEY, suffixes=("", "_old"))
     again = both["verdict_old"].notna()
     moved = both[again & (both["verdict"] != both["verdict_old"])]
     flipped = Counter(zip(moved["verdict_old"], moved["verdict"], strict=True))
@@ -69,26 +67,17 @@ def _made(run: Run, graded: runs.Keys, grader: str) -> dict[bytes, bytes]:
     return {b"grader": grader.encode(), b"rows": rows.encode()}
 
 
-def write_verdicts(run: Run, verdicts: Iterable[pd.DataFrame], grader: str) -> None:
-    """Write verdicts, below one another, and the canonical form of each answer that has none
-    yet.
-    """
-    rows = pd.concat(_with_canonical(run, some) for some in verdicts)
-    made = _made(run, set(runs.keys_of(rows)), grader)
-    table = pa.Table.from_pandas(rows, SCHEMA, preserve_index=False)
-    run.write(VERDICTS, table.replace_schema_metadata(made))
-
-
-def _with_canonical(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
-    rows = rows.reindex(columns=SCHEMA.names)
-    lacking = rows["canonical"].isna() & rows["extracted"].notna()
-    answers = rows.loc[lacking, ["question_id", "extracted"]]
-    cases = [*zip(answers["extracted"], kinds_of(run, answers["question_id"]), strict=True)]
-    forms = {}
+def write_verdicts(run: Run, verdicts: pd.DataFrame, grader: str) -> None:
+    """Write verdicts, each with the canonical form of its answer."""
+    cases = [*zip(verdicts["extracted"], kinds_of(run, verdicts["question_id"]), strict=True)]
+    forms: dict[tuple[str, str], str | None] = {}
     for extracted, kind in set(cases):  # many samples are the same
-        forms[extracted, kind] = canonical(extracted, cast(Kind, kind))
-    fresh = pd.Series([forms[case] for case in cases], answers.index, dtype=object)
-    return rows.assign(canonical=rows["canonical"].astype(object).where(~lacking, fresh))
+        has_answer = pd.notna(extracted)
+        forms[extracted, kind] = canonical(extracted, cast(Kind, kind)) if has_answer else None
+    rows = verdicts.assign(canonical=np.array([forms[case] for case in cases], dtype=object))
+    table = pa.Table.from_pandas(rows, SCHEMA, preserve_index=False)
+    made = _made(run, set(runs.keys_of(rows)), grader)
+    run.write(VERDICTS, table.replace_schema_metadata(made))
 
 
 def _grade(samples: pd.DataFrame, questions: Mapping[str, Question]) -> pd.DataFrame:
@@ -108,15 +97,9 @@ def read_verdicts(run: Run) -> pd.DataFrame:
     """Read the verdicts of a run, one row a graded sample, sorted by (question_id, sample_index).
 
     `InputError` if the file is corrupt; or, with the command that grades the run, if it is not
-    graded or was graded by a version that stored no canonical answers.
+    graded.
     """
-    table = run.read(VERDICTS)
-    if "canonical" not in table.schema.names:
-        raise InputError(
-            f"{run} was graded by an earlier version; grade it again with: capcal grade "
-            f"{run.options}"
-        )
-    return table.sort_by(runs.ORDER).to_pandas()
+    return run.read(VERDICTS).sort_by(runs.ORDER).to_pandas()
 
 
 def kinds_of(run: Run, question_ids: "pd.Series[str]") -> "pd.Series[str]":

@@ -177,7 +177,7 @@ def _keep_verdicts(run: Run, samples: pd.DataFrame) -> list[str]:
         if run.made(VERDICTS)[b"grader"] != GIVEN.encode():
             return [f"left out: the log's verdicts, since {run} was graded by the rules"]
         given = pd.concat([run.read(VERDICTS).to_pandas(), given]).drop_duplicates(KEY)
-    write_verdicts(run, [given], GIVEN)
+    write_verdicts(run, given, GIVEN)
     return []
 
 

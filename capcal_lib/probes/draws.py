@@ -86,7 +86,6 @@ def _predict(source: Run, run: Run, digests: dict[str, str]) -> tuple[Source, pd
                 columns.append(probe.predict(states))
     about = Source(
         training=source.identity.dataset,
-        run=source.identity.key,
         version=VERSION,
         questions=len(questions),
         concentration=np.nan,

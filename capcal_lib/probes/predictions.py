@@ -50,7 +50,6 @@ class Source(BaseModel, ser_json_inf_nan="strings"):
     """What the predictions of one probe were made from."""
 
     training: str  # the data set, or several, joined by +
-    run: str  # the key of the training run, or of several
     version: int
     questions: int  # that taught it
     concentration: float  # NaN where no question has two samples
@@ -133,7 +132,6 @@ def keep_predictions(
                 splits = dict(enumerate(probe.predict_splits(features)))
                 about = Source(
                     training=taught_by,
-                    run="+".join(source.identity.key for source in sources),
                     version=VERSION,
                     questions=len(probe.out_of_fold_),
                     concentration=probe.concentration_,
@@ -187,21 +185,20 @@ def describe_probes(
 ) -> pd.DataFrame:
     """Describe a model's probes whose predictions are kept and not stale.
 
-    Returns a table indexed by probe, such as ``Probe (TriviaQA)``: the ``dataset`` and the key of
-    the ``run`` that it was trained on, its number of ``questions``, and its ``concentration``, NaN
-    if no question has two samples.
+    Returns a table indexed by probe, such as ``Probe (TriviaQA)``: the number of ``questions`` that
+    it was trained on, and its ``concentration``, NaN if no question has two samples.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> describe_probes(RECORDED_RUNS, "smollm2-135m").loc["Probe (GSM8K)", "questions"]
     np.int64(300)
     """
     rows = {
-        title: [about.training, about.run, about.questions, about.concentration]
+        title: [about.questions, about.concentration]
         for _, run in runs_for_probes(store, model, "evaluation")
         for title, (about, _) in fresh_predictions(run, _name(recipe, verdicts)).items()
     }
-    columns = ["dataset", "run", "questions", "concentration"]
-    return pd.DataFrame.from_dict(rows, "index", columns=columns).rename_axis("probe")
+    table = pd.DataFrame.from_dict(rows, "index", columns=["questions", "concentration"])
+    return table.rename_axis("probe")
 
 
 def fresh_predictions(run: Run, name: str) -> Predicted:

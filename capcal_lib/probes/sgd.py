@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy.special import expit
 from sklearn.model_selection import KFold
 
@@ -65,9 +64,7 @@ class PaperProbe(Probe):
     average.
 
     ``out_of_fold_``, (n_questions,), has the prediction for each training question from the probe
-    whose weights were not fitted to it. Its learning rate and its epoch were chosen with it,
-    though. ``search_`` has one row per split, way to take the features and learning rate:
-    ``split``, ``standardize``, ``rate`` and the ``brier`` score on the validation questions.
+    whose weights were not fitted to it. Its learning rate and its epoch were chosen with it.
 
     >>> features = np.linspace(-2, 2, 40)[:, None]
     >>> counts = np.where(features[:, 0] > 0, 8, 2), np.full(40, 10)
@@ -141,7 +138,6 @@ class PaperProbe(Probe):
             probe.coef_, probe.intercept_ = np.array(best["coef"]), best["intercept"]
             self.probes_ += (probe,)
             self.out_of_fold_[held_out] = probe.predict(matrix[held_out])
-        self.search_ = pd.DataFrame(searched)[["split", "standardize", "rate", "brier"]]
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
@@ -195,9 +191,9 @@ def _train(
             score = np.mean(np.logaddexp(0, logits) - held_target[:, None] * logits, axis=0)
         best = np.where(score < lowest, weights, best)
         lowest = np.fmin(score, lowest)
-    for rate, score, column in zip(learning_rates, lowest, best.T.astype(np.float64), strict=True):
+    for score, column in zip(lowest, best.T.astype(np.float64), strict=True):
         if np.isfinite(score):
             coef = column[:-1] / scale
             intercept = float(column[-1] - np.sum(centre * coef))
             brier = float(np.mean((expit(held_out @ coef + intercept) - held_target) ** 2))
-            yield {"rate": rate, "brier": brier, "coef": coef.tolist(), "intercept": intercept}
+            yield {"brier": brier, "coef": coef.tolist(), "intercept": intercept}

@@ -80,8 +80,6 @@ def train(
     True
     """
     check_known("recipe", recipe, get_args(ProbeRecipe))
-    if not runs:
-        raise InputError("a probe needs at least one run to train on; got none")
     features, correct, total = _together(runs, verdicts)
     if recipe == "tuned":
         from capcal_lib.probes.tuned import TunedProbe  # slow to import
@@ -178,8 +176,8 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
     """List the probes whose training sets are nearest to a data set, without looking at scores.
 
     These are the probes of the data set itself; else all of its domain; else all others. Among
-    equally near ones, real training sets come before built-in ones, then the one that the data
-    set's manifest names as ``nearest`` (MATH for AIME25, as in the paper), then the larger one.
+    equally near ones, real training sets come before built-in ones, then larger ones before smaller
+    ones (MATH for AIME25, as in the paper).
 
     >>> probes = ["Probe (GSM8K)", "Probe (MATH)", "Probe (Mini capitals)", "Probe (TriviaQA)"]
     >>> nearest_probes(probes, "simpleqa"), nearest_probes(probes, "aime25")
@@ -190,9 +188,8 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
     for source in load_datasets().values():
         if source.training_split:
             rows = source.splits[source.training_split].rows or 0
-            by_name = source.name != shown_on.nearest
             distance = _distance(source, shown_on)
-            sources.append((distance, source.builtin, by_name, -rows, source.probe))
+            sources.append((distance, source.builtin, -rows, source.probe))
     candidates = list(methods)
     distances: dict[str, int] = {}  # of each probe, the nearest first
     for distance, *_, probe in sorted(sources):

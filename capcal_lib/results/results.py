@@ -171,8 +171,7 @@ def _votes_of(answers: pd.DataFrame, counting: Counting, numbers: Collection[int
     if not counting.held_out:
         return paper_consistency(answers, counting.k_c).to_frame(CONSISTENCY)
     pool = answers[answers["sample_index"] < counting.k_eval]
-    votes = split_votes(pool, counting.k_c)[["confidence", "correct", "total", "term", "plug_in"]]
-    return votes.set_axis([CONSISTENCY, *VOTES], axis="columns")
+    return split_votes(pool, counting.k_c).set_axis([CONSISTENCY, *VOTES], axis="columns")
 
 
 def votes_title(number: int) -> str:
@@ -226,7 +225,7 @@ def evidence_of_run(run: Run) -> str:
 
 
 def _problems(run: Run) -> list[str]:
-    """Describe a run's damage, or else a mismatch between its samples and verdicts."""
+    """Describe a run's damage, or else the samples that have no verdict."""
     try:
         samples = len(present_keys(run))
     except InputError as error:
@@ -235,9 +234,6 @@ def _problems(run: Run) -> list[str]:
     if samples > verdicts:
         lacking = f"{samples - verdicts:,} of {samples:,} samples have no verdict"
         return [f"{run}: {lacking}, and do not count; go on with: capcal grade {run.options}"]
-    if samples < verdicts:
-        gone = f"{verdicts - samples:,} of {verdicts:,} verdicts are of samples that are gone"
-        return [f"{run}: {gone}"]
     return []
 
 

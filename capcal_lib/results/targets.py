@@ -22,7 +22,7 @@ from capcal_lib.results.terms import COUNTS, NUMBERS
 
 BETWEEN = 0.1, 0.9  # expected accuracies that one sample cannot tell
 DEEP = 32  # samples of a question, from which curves and budgets say something
-ENOUGH = 10  # samples of a question, of which that many are correct
+ENOUGH = 10  # samples of a question, among which the correct ones are counted
 
 
 def judge_alike(results: pd.DataFrame) -> pd.DataFrame:
@@ -66,9 +66,9 @@ def accuracy_variance(results: pd.DataFrame) -> "pd.Series[float]":
     return variance - noise.groupby(level="dataset", sort=False).mean()
 
 
-def shares_between(counts: pd.DataFrame, samples: int = ENOUGH) -> "pd.Series[float]":
-    """Return for each question the probability that a share between .1 and .9 is correct among
-    ``samples`` of its samples, drawn at random without replacement.
+def shares_between(counts: pd.DataFrame) -> "pd.Series[float]":
+    """Return for each question the probability that a share between .1 and .9 is correct among ten
+    of its samples, drawn at random without replacement.
 
     The share of questions with mu_hat between .1 and .9 depends on the number of samples behind
     mu_hat. The mean of these probabilities is that share, with the same number of samples for all
@@ -81,12 +81,12 @@ def shares_between(counts: pd.DataFrame, samples: int = ENOUGH) -> "pd.Series[fl
     """
     from scipy.stats import hypergeom  # slow to import
 
-    numbers = np.arange(samples + 1)
-    share = numbers / samples
+    numbers = np.arange(ENOUGH + 1)
+    share = numbers / ENOUGH
     between = numbers[(share > BETWEEN[0]) & (share < BETWEEN[1])]
-    known = counts[counts["total"] >= samples]
+    known = counts[counts["total"] >= ENOUGH]
     correct, total = known[COUNTS].to_numpy().T[..., None]
-    chance = hypergeom.pmf(between, total, correct, samples).sum(axis=1)
+    chance = hypergeom.pmf(between, total, correct, ENOUGH).sum(axis=1)
     return pd.Series(chance, known.index).reindex(counts.index)
 
 

@@ -125,7 +125,6 @@ VERDICTS = Artifact(
             "canonical": TEXT,  # the same for equal answers; null where there is none
         }
     ),
-    optional=("canonical",),
     made=frozenset({b"grader"}),
 )
 JUDGEMENTS = Artifact(

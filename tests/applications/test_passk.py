@@ -1,5 +1,4 @@
 from fractions import Fraction
-from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 import scorio
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta, binom
+from scipy.stats import binom
 
 from capcal_lib.applications import (
     allocate,
@@ -26,15 +25,6 @@ def exact_pass_at_k(correct, total, k):
     return 1 - Fraction(comb(total - correct, k), comb(total, k))
 
 
-def test_it_is_the_share_of_subsets_with_a_correct_sample():
-    samples = [1, 1, 0, 0, 0]
-    for k in range(1, 6):
-        subsets = list(combinations(samples, k))
-        assert pass_at_k([2], [5], [k])[0, 0] == pytest.approx(
-            sum(map(max, subsets)) / len(subsets), abs=1e-15
-        )
-
-
 def test_every_count_of_100_samples_is_exact():
     correct = np.arange(101)
     rates = pass_at_k(correct, np.full(101, 100), range(1, 101))
@@ -44,7 +34,7 @@ def test_every_count_of_100_samples_is_exact():
     assert (rates[100] == 1).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.integers(0, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
@@ -74,33 +64,8 @@ def test_ten_thousand_samples_stay_exact():
     np.testing.assert_allclose(rates, exact, rtol=0, atol=1e-13)
 
 
-def test_it_never_falls_as_k_grows():
-    rates = pass_at_k([0, 1, 5, 50], [100] * 4, range(1, 101))
-    assert (np.diff(rates, axis=1) >= 0).all()
-
-
 def test_a_huge_k_is_nan_and_costs_nothing():
     assert np.isnan(pass_at_k([3], [10], [10**15])).all()
-
-
-def test_a_question_without_scored_samples_is_nan():
-    assert np.isnan(pass_at_k([0], [0], [1, 2])).all()
-
-
-def test_ks_keep_their_order():
-    np.testing.assert_array_equal(
-        pass_at_k([3], [10], [4, 1, 4]), pass_at_k([3], [10], [1, 4])[:, [1, 0, 1]]
-    )
-
-
-def test_lists_arrays_and_series_are_the_same():
-    expected = pass_at_k([3, 4], [10, 5], [1, 2])
-    np.testing.assert_array_equal(
-        pass_at_k(np.array([3, 4]), np.array([10, 5]), np.array([1, 2])), expected
-    )
-    np.testing.assert_array_equal(
-        pass_at_k(pd.Series([3, 4]), pd.Series([10, 5]), pd.Series([1, 2])), expected
-    )
 
 
 @pytest.mark.parametrize(
@@ -127,7 +92,7 @@ def test_bad_counts_and_confidences_are_refused():
         simulate_pass_at_k([0.5, float("nan")], [1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(st.floats(0, 1), st.integers(1, 40))
 def test_simulation_is_exact(s, k):
     exact = float(1 - (1 - Fraction(s)) ** k)
@@ -144,21 +109,12 @@ def test_simulation_keeps_its_precision_at_the_ends():
     assert rates[4, 1] == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(st.floats(0, 1), st.floats(1e-3, 1e6), st.integers(1, 60))
 def test_a_posterior_fails_by_the_product_of_its_rates(s, nu, k):
     failure = np.prod([1 - s * nu / (nu + i) for i in range(k)])
     assert simulate_pass_at_k([s], [k], concentration=nu)[0, 0] == pytest.approx(
         1 - failure, rel=1e-9, abs=3e-9
-    )
-
-
-def test_a_posterior_is_the_integral_over_mu():
-    ks = np.array([1, 5, 40])
-    mu = np.linspace(0, 1, 200_001)
-    expected = np.trapezoid((1 - (1 - mu[:, None]) ** ks) * beta.pdf(mu, 3, 9)[:, None], mu, axis=0)
-    np.testing.assert_allclose(
-        simulate_pass_at_k([0.25], ks, concentration=12)[0], expected, atol=1e-9
     )
 
 
@@ -170,13 +126,6 @@ def test_a_sure_posterior_is_plug_in_and_rows_may_differ():
     each = simulate_pass_at_k(s, ks, concentration=[1.0, 2.0, np.inf, 3.0])
     np.testing.assert_array_equal(each[2:], plug_in[2:])
     assert each[1] == pytest.approx(simulate_pass_at_k([1e-9], ks, concentration=2.0)[0], rel=1e-12)
-
-
-def test_doubt_never_helps():
-    ks, s = np.arange(1, 60), np.linspace(0, 1, 21)
-    rates = [simulate_pass_at_k(s, ks, concentration=nu) for nu in (0.1, 1, 10, 1e3, np.inf)]
-    assert (np.diff(rates, axis=0) >= -1e-9).all()
-    np.testing.assert_allclose(np.array(rates)[:, :, 0], np.broadcast_to(s, (5, 21)), atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -227,12 +176,11 @@ def test_bad_predictions_are_refused(predicted, message):
         pass_at_k_error_terms(predicted, [1, 1], [2, 2], [1])
 
 
-@pytest.mark.parametrize("k", [1, 3, 8, 20])
-def test_the_mean_over_questions_is_that_of_scorio(k):
-    samples = np.random.default_rng(k).random((30, 20)) < np.linspace(0, 1, 30)[:, None]
-    correct = samples.sum(axis=1)
-    expected = scorio.eval.pass_at_k(samples.astype(int), k)
-    assert pass_at_k(correct, [20] * 30, [k]).mean() == pytest.approx(expected, abs=1e-12)
+def test_the_mean_over_questions_is_that_of_scorio():
+    samples = np.random.default_rng(0).random((30, 20)) < np.linspace(0, 1, 30)[:, None]
+    expected = scorio.eval.pass_at_k(samples.astype(int), 3)
+    rates = pass_at_k(samples.sum(axis=1), [20] * 30, [3])
+    assert rates.mean() == pytest.approx(expected, abs=1e-12)
 
 
 def test_series_are_joined_by_their_index():

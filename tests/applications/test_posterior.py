@@ -14,7 +14,7 @@ def world(nu, n=2000, k=30, seed=0):
     return s, rng.binomial(k, mu), np.full(n, k)
 
 
-@pytest.mark.parametrize(("nu", "within"), [(0.3, 0.1), (5, 0.1), (200, 0.3)])
+@pytest.mark.parametrize(("nu", "within"), [(0.3, 0.1), (200, 0.3)])
 def test_it_finds_the_concentration(nu, within):
     assert fit_concentration(*world(nu)) == pytest.approx(nu, rel=within)
 
@@ -28,7 +28,7 @@ def test_it_is_the_maximum_of_the_likelihood():
 
 def test_counts_without_spread_have_none():
     assert fit_concentration([0.5] * 4, [5, 5, 5, 5], [10] * 4) == np.inf
-    infinite = [np.isinf(fit_concentration(*world(np.inf, seed=seed, n=300))) for seed in range(40)]
+    infinite = [np.isinf(fit_concentration(*world(np.inf, seed=seed, n=300))) for seed in range(20)]
     assert 0.3 < np.mean(infinite) < 0.9
 
 
@@ -43,14 +43,6 @@ def test_one_sample_a_question_is_refused_or_left_out():
 def test_certain_confidences_can_be_wrong():
     nu = fit_concentration([0.0, 1.0, 0.0, 1.0], [0, 10, 3, 8], [10] * 4)
     assert 0 < nu < 100
-
-
-def test_the_order_of_rows_does_not_matter():
-    s, c, n = world(3, n=100)
-    order = np.random.default_rng(1).permutation(100)
-    assert fit_concentration(s[order], c[order], n[order]) == pytest.approx(
-        fit_concentration(s, c, n), rel=1e-9
-    )
 
 
 def test_bad_rows_are_refused():

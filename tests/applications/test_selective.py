@@ -3,9 +3,8 @@
 from itertools import pairwise, permutations, product
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.applications import risk_area_bounds, risk_area_terms
@@ -29,6 +28,7 @@ def naive_area(confidence, losses):
     )
 
 
+@settings(max_examples=25)
 @given(QUESTIONS)
 def test_area_is_the_mean_over_all_orders_that_ties_allow(rows):
     levels, correct = np.array(rows).T
@@ -36,6 +36,7 @@ def test_area_is_the_mean_over_all_orders_that_ties_allow(rows):
     assert risk_area_terms(levels / 3, correct, 4).mean() == pytest.approx(expected)
 
 
+@settings(max_examples=25)
 @given(QUESTIONS, st.randoms(use_true_random=False))
 def test_only_the_order_of_confidences_and_not_that_of_rows_counts(rows, random):
     shuffled = random.sample(rows, len(rows))
@@ -47,18 +48,13 @@ def test_only_the_order_of_confidences_and_not_that_of_rows_counts(rows, random)
     assert areas == pytest.approx([areas[0]] * 4)
 
 
-def test_series_are_joined_by_their_index():
-    s = pd.Series([0.9, 0.1], ["a", "b"])
-    correct = pd.Series([0, 4], ["b", "a"])
-    assert risk_area_terms(s, correct, pd.Series(4, ["b", "a"])).mean() == pytest.approx(0.25)
-
-
 def test_a_constant_says_nothing():
     assert risk_area_terms([0.5] * 3, [0, 1, 4], 4) == pytest.approx(
         [1, 0.75, 0]
     )  # the losses themselves
 
 
+@settings(max_examples=25)
 @given(QUESTIONS, st.booleans())
 def test_where_all_are_lost_or_none_no_order_gains_even_by_rounding(rows, solved):
     """A gain of 1e-17 with an interval of no width would be a verdict."""
@@ -66,19 +62,18 @@ def test_where_all_are_lost_or_none_no_order_gains_even_by_rounding(rows, solved
     assert (risk_area_terms(levels, [4 * solved] * len(rows), 4) == 1 - solved).all()
 
 
-@pytest.mark.parametrize("noise", [0.05, 0.5])
-def test_the_terms_spread_as_the_area_does_over_draws_of_questions(noise):
+def test_the_terms_spread_as_the_area_does_over_draws_of_questions():
     rng = np.random.default_rng(0)
 
     def draw():
         mu = rng.beta(1, 1, 400)
         return risk_area_terms(
-            np.clip(mu + rng.normal(0, noise, 400), 0, 1), rng.binomial(10, mu), [10] * 400
+            np.clip(mu + rng.normal(0, 0.3, 400), 0, 1), rng.binomial(10, mu), [10] * 400
         )
 
-    drawn = [draw() for _ in range(1500)]
+    drawn = [draw() for _ in range(800)]
     promised = np.mean([terms.std() / 20 for terms in drawn])
-    assert promised == pytest.approx(np.std([terms.mean() for terms in drawn]), rel=0.06)
+    assert promised == pytest.approx(np.std([terms.mean() for terms in drawn]), rel=0.08)
 
 
 def test_bad_input_is_refused():
@@ -86,7 +81,7 @@ def test_bad_input_is_refused():
         risk_area_terms([0.5, np.nan], [1, 1], [1, 1])
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 9])
+@pytest.mark.parametrize("n", [1, 2, 7])
 def test_bounds_hold_what_any_question_can_count_for_and_are_reached(n):
     confidence = np.arange(n, 0, -1) / n
     counted = []

@@ -42,6 +42,12 @@ def term(s: float, outcomes: list[float]) -> float:
     return (s - mu) ** 2 - mu * (1 - mu) / (n - 1)
 
 
+@pytest.fixture
+def many_splits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capcal_lib.confidence.consistency.VOTE_SPLITS", 20_000)
+
+
+@pytest.mark.usefixtures("many_splits")
 def test_a_split_score_is_the_mean_over_all_splits() -> None:
     letters, k_c = "AAB.BA", 3
     z = [float(letter == "A") for letter in letters]
@@ -49,12 +55,13 @@ def test_a_split_score_is_the_mean_over_all_splits() -> None:
     for votes in combinations(range(6), k_c):
         (s,) = consistency([[None if letters[at] == "." else letters[at] for at in votes]])
         terms.append(term(s, [z[at] for at in range(6) if at not in votes]))
-    found = split_votes(said([letters]), k_c, splits=20_000).iloc[0]
+    found = split_votes(said([letters]), k_c).iloc[0]
     assert found["confidence"] == pytest.approx(2 / 3), "of the first three"
     assert (found["correct"], found["total"]) == (1, 3), "of the others"
     assert found["term"] == pytest.approx(np.mean(terms), abs=0.005)
 
 
+@pytest.mark.usefixtures("many_splits")
 def test_votes_in_the_pool_are_the_same_votes_scored_by_all_samples() -> None:
     letters, k_c = "AAB.BA", 3
     outcomes = [1.0, 1, 0, 0, 0, 1]
@@ -64,27 +71,27 @@ def test_votes_in_the_pool_are_the_same_votes_scored_by_all_samples() -> None:
         (share,) = consistency([[canonical[place] for place in votes]])
         terms.append(term(share, outcomes))
     answers = said([letters])
-    pool = split_votes(answers, k_c, splits=20_000, held_out=False).iloc[0]
+    pool = split_votes(answers, k_c, held_out=False).iloc[0]
     assert pool["term"] == pytest.approx(np.mean(terms), abs=0.003)
     assert (pool["correct"], pool["total"]) == (3, 6), "of all"
     assert pool["confidence"] == split_votes(answers, k_c)["confidence"].iloc[0]
 
 
-@pytest.mark.parametrize(("n", "k_c"), [(4, 2), (12, 10), (20, 10)])
+@pytest.mark.parametrize(("n", "k_c"), [(4, 2), (12, 10)])
 def test_split_scores_are_unbiased_for_known_mu(n: int, k_c: int) -> None:
     """The truth: votes of k_c fresh samples against mu itself."""
     rng = np.random.default_rng(n)
-    mu = rng.beta(0.5, 0.5, 4000)
-    letters = np.where(rng.random((4000, n)) < mu[:, None], "A", "B").ravel()
-    ids = np.repeat(np.arange(4000), n)
+    mu = rng.beta(0.5, 0.5, 1000)
+    letters = np.where(rng.random((1000, n)) < mu[:, None], "A", "B").ravel()
+    ids = np.repeat(np.arange(1000), n)
     answers = pd.DataFrame(
         {"question_id": ids, "canonical": letters, "correct": (letters == "A") * 1.0}
     )
-    found = split_votes(answers, k_c, splits=30)
-    right = rng.binomial(k_c, mu, (50, 4000)) / k_c
+    found = split_votes(answers, k_c)
+    right = rng.binomial(k_c, mu, (50, 1000)) / k_c
     truth = np.mean((np.maximum(right, 1 - right) - mu) ** 2, axis=0)
     difference = found["term"] - truth
-    assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(4000)
+    assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(1000)
 
 
 def test_the_splits_of_a_question_do_not_depend_on_the_others() -> None:
@@ -143,10 +150,6 @@ def test_answers_are_read_by_question_and_sample(tmp_path: Path) -> None:
     assert canonical == ["A", "B", "none", "C", "C", "A", "A", "A"]
     assert answers["correct"].tolist() == [1, 0, 0, 0, 0, 1, 1, 1]
     assert read_answers(Run(folder), k=4)["correct"].isna().tolist().index(True) == 3
-
-
-def test_no_samples_in_the_range_is_said(tmp_path: Path) -> None:
-    folder = make(tmp_path, k=2, limit=1)
     with pytest.raises(InputError, match="k_eval must be a whole number from 1"):
         read_answers(Run(folder), k=0)
 
@@ -164,10 +167,3 @@ def test_a_run_votes_and_says_what_it_costs_or_lacks() -> None:
         InputError, match=r"no question has 5 samples, 3 to vote and 2 to judge; .* --k 5$"
     ):
         vote(run, k_eval=4, k_c=3)
-
-
-def test_a_recorded_run() -> None:
-    (folder,) = (RECORDED_RUNS / "simulated" / "mini-exam-test").iterdir()
-    answers = read_answers(Run(folder), k=100)
-    assert len(answers) == 102 * 100
-    assert {*answers["canonical"].dropna()} <= {*"ABCD"}

@@ -93,24 +93,24 @@ def make(folder: Path, style: str) -> TransformersEngine:
     return engine
 
 
-@pytest.mark.parametrize(
-    ("style", "expected"), [("harmony", 0.75), ("think", 0.75), ("opened", 0.75)]
-)
+@pytest.fixture(scope="module", params=["harmony", "think", "opened"])
+def reasoning(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[TransformersEngine, str]:
+    return make(tmp_path_factory.mktemp("weights"), request.param), request.param
+
+
 def test_p_true_is_read_where_the_answer_begins_and_nowhere_else(
-    tmp_path: Path, style: str, expected: float
+    reasoning: tuple[TransformersEngine, str],
 ) -> None:
-    engine = make(tmp_path, style)
+    engine, style = reasoning
     found = tabulate(p_true(engine, engine.model, QUESTIONS, seed=0))
     known = found.dropna(subset="confidence")
-    np.testing.assert_allclose(known["confidence"], expected, atol=1e-5)
+    np.testing.assert_allclose(known["confidence"], 0.75, atol=1e-5)
     assert 5 < len(known) < len(QUESTIONS)  # some reasonings end without an answer
-    least = {"harmony": 4, "think": 5, "opened": 4}[
-        style
-    ]  # the marks, a word of reasoning where there must be one
-    assert known["tokens"].min() == least
+    # The marks, and a word of reasoning where there must be one.
+    assert known["tokens"].min() == {"harmony": 4, "think": 5, "opened": 4}[style]
     assert found["tokens"].nunique() > 2
-    again = tabulate(p_true(engine, engine.model, QUESTIONS[::-1], seed=0))
-    assert again["tokens"].equals(found["tokens"][::-1])
     other = tabulate(p_true(engine, engine.model, QUESTIONS, seed=1))
     assert not other["tokens"].equals(found["tokens"])
 
@@ -122,9 +122,10 @@ def test_a_reasoning_that_the_prompt_has_closed_costs_nothing(tmp_path: Path) ->
     assert set(found["tokens"]) == {1}
 
 
-@pytest.mark.parametrize("style", ["harmony", "think", "opened"])
-def test_what_is_said_in_words_is_read_behind_the_reasoning(tmp_path: Path, style: str) -> None:
-    engine = make(tmp_path, style)
+def test_what_is_said_in_words_is_read_behind_the_reasoning(
+    reasoning: tuple[TransformersEngine, str],
+) -> None:
+    engine, style = reasoning
     sampling = engine.model.sampling
     asked = Request(QUESTIONS[0], ({"role": "user", "content": "ask"},), tuple(range(100)))
     group = [sample for group in engine.sample([asked], sampling, 0) for sample in group]

@@ -1,9 +1,7 @@
-"""Grading as a whole: cases by hand, reasons, hostile text, gold answers, files."""
+"""Grading as a whole: reasons, hostile text, gold answers, files."""
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,35 +11,20 @@ from hypothesis import strategies as st
 from capcal_lib.errors import InputError
 from capcal_lib.grading import Verdict, canonical, grade, grade_file, grade_many
 from capcal_lib.grading.compare import LONGEST
-from capcal_lib.grading.extract import extract
 from capcal_lib.manifests import Kind
-from capcal_lib.places import ROOT
 from capcal_lib.questions import Answer
-from tests.grading.answers import CASES, GOLDS, outcomes
+from tests.grading.answers import GOLDS, outcomes
 
 
 @pytest.mark.parametrize(
     ("kind", "response", "expected"),
     [
         ("number", r"\boxed{several}", Verdict("incorrect", "several", "boxed")),
-        ("number", r"\boxed{seven}", Verdict("correct", "seven", "boxed")),
-        ("number", r"\boxed{7 squared}", Verdict("incorrect", "7 squared", "boxed")),
-        ("number", "7 apples", Verdict("correct", "7 apples", "bare line")),
-        (
-            "math",
-            r"\boxed{1+x+2^{-9^{9^9}}}",
-            Verdict(
-                "incorrect",
-                "1+x+2^{-9^{9^9}}",
-                "too hard to compare",
-            ),
-        ),
         (
             "math",
             r"\boxed{" + "x+" * 400 + "1}",
             Verdict("incorrect", ("x+" * 250)[:499] + "…", "boxed"),
         ),
-        ("short", "It is the capital.", Verdict("incorrect", "the capital", "bare line")),
         (
             "short",
             "The answer is ... .\nReally.",
@@ -68,33 +51,17 @@ def test_aliases_are_right_answers_too() -> None:
     ]
 
 
-@given(st.text(max_size=300), st.sampled_from(sorted(GOLDS)))
-@settings(max_examples=300, deadline=None)
-def test_any_text_has_a_verdict(text: str, kind: Kind) -> None:
-    check_verdict(text, kind)
-
-
-PIECES = st.sampled_from(
-    [
-        *re.findall(
-            r"\S+",
-            (
-                r"\boxed{ \fbox{ { } \ $ \frac \sqrt ^ _ ( ) [ ] , 1 20 x ! = \cup \pm \text{ and "
-                r"\le < % . | \infty"
-            ),
-        ),
-        *re.findall(
-            r"\S+",
-            r"& \\ \{ \} C B) ** ① ² ½ \begin{pmatrix} \end{pmatrix} answer: #### <think> </think>",
-        ),
-        *(" ", "\n", "the answer is "),
-    ]
+PIECES = re.findall(
+    r"\S+",
+    r"\boxed{ \fbox{ { } \ $ \frac \sqrt ^ _ ( ) [ ] , 1 20 x ! = \cup \pm \text{ and \le < % . | "
+    r"\infty & \\ \{ \} C B) ** ① ² ½ \begin{pmatrix} \end{pmatrix} answer: #### <think> </think>",
 )
+TEXTS = st.lists(st.sampled_from([*PIECES, " ", "\n", "the answer is "]), max_size=25).map("".join)
 
 
-@given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from(sorted(GOLDS)))
-@settings(max_examples=400, deadline=None)
-def test_any_pieces_have_a_verdict(text: str, kind: Kind) -> None:
+@given(TEXTS | st.text(max_size=300), st.sampled_from(sorted(GOLDS)))
+@settings(max_examples=50)
+def test_any_text_has_a_verdict(text: str, kind: Kind) -> None:
     check_verdict(text, kind)
     check_verdict("\\boxed{" + text + "}", kind)
 
@@ -108,29 +75,13 @@ def check_verdict(text: str, kind: Kind) -> None:
         assert isinstance(canonical(verdict.extracted, kind), str)
 
 
-@pytest.mark.parametrize("kind", GOLDS)
 @pytest.mark.parametrize(
-    "unit",
-    [
-        "a",
-        " ",
-        "\n",
-        "(",
-        "{",
-        "\\boxed{",
-        "answer is ",
-        "final answer\n",
-        "**",
-        "\\text{",
-        "$",
-        "$ ",
-        "1,",
-        "<think>",
-    ],
+    "unit", ["a", "\n", "{", "\\boxed{", "answer is ", "**", "\\text{", "1,", "<think>"]
 )
-def test_a_million_characters_are_no_trouble(unit: str, kind: Kind) -> None:
+def test_a_million_characters_are_no_trouble(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
-    assert grade(text, Answer(kind, GOLDS[kind])).verdict in ("no_answer", "incorrect")
+    verdicts = outcomes([(text, Answer(kind, gold)) for kind, gold in GOLDS.items()])
+    assert {*verdicts} <= {"no_answer", "incorrect"}
 
 
 def test_code_is_never_run(tmp_path: Path) -> None:
@@ -143,19 +94,6 @@ def test_code_is_never_run(tmp_path: Path) -> None:
         for kind in GOLDS:
             assert grade(rf"\boxed{{{text}}}", Answer(kind, GOLDS[kind])).verdict != "correct"
     assert not mark.exists()
-
-
-def test_importing_is_light() -> None:
-    code = (
-        "import sys, capcal_lib.grading; print({'sympy', 'math_verify', 'pebble', "
-        "'sklearn'} & set(sys.modules))"
-    )
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
-        ).stdout
-        == "set()\n"
-    )
 
 
 @pytest.mark.parametrize(
@@ -223,37 +161,19 @@ def test_a_file_is_graded_row_by_row(tmp_path: Path) -> None:
 GOOD = {"kind": "number", "gold": "4", "response": "4"}
 
 
+TEXTS_ONLY = "row 1: kind, gold and response must be texts"
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
         ("{", "cannot be read: line 2"),
-        ("[" * 100_000, "cannot be read: line 2"),
         ("[1]", "cannot be read: line 2: not a JSON object"),
-        (
-            {**GOOD, "kind": "maths"},
-            "row 1: unknown answer kind 'maths'; known: choice, math, number, short",
-        ),
-        (
-            {"kind": "number", "gold": "4"},
-            "row 1: kind, gold and response must be texts",
-        ),
-        (
-            {**GOOD, "gold": 4},
-            "row 1: kind, gold and response must be texts",
-        ),
-        (
-            {**GOOD, "gold": " "},
-            "row 1: the gold answer must be a text and not empty; got ' '",
-        ),
+        ({**GOOD, "kind": "maths"}, "row 1: unknown answer kind 'maths'; known: choice, math, "),
+        ({"kind": "number", "gold": "4"}, TEXTS_ONLY),
+        ({**GOOD, "aliases": "4"}, TEXTS_ONLY),
+        ({**GOOD, "gold": " "}, "row 1: the gold answer must be a text and not empty; got ' '"),
         ({**GOOD, "gold": "some"}, "row 1: the gold answer 'some' is not a number"),
-        (
-            {**GOOD, "aliases": "4"},
-            "row 1: kind, gold and response must be texts",
-        ),
-        (
-            {**GOOD, "response": None},
-            "row 1: kind, gold and response must be texts",
-        ),
     ],
 )
 def test_a_bad_row_is_refused_and_nothing_written(
@@ -268,12 +188,6 @@ def test_a_bad_row_is_refused_and_nothing_written(
     assert "\n" not in str(caught.value)
     assert target.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_bytes(b'{"kind": "\xff"}\n')
-    with pytest.raises(InputError, match="cannot be read: line 1"):
-        grade_file(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
 
 
 def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
@@ -291,27 +205,3 @@ def test_only_regular_files_other_than_the_input_are_written(tmp_path: Path) -> 
         with pytest.raises(InputError, match="it is the input, or not a regular file"):
             grade_file(source, target)
     assert source.read_text() == json.dumps(GOOD) + "\n"
-
-
-@pytest.mark.parametrize(
-    ("kind", "same", "other"),
-    [
-        ("number", ["0.5", "1/2", ".50", r"\frac12"], "2"),
-        ("math", ["0.5", "1/2", r"x = \frac{1}{2}", r"\dfrac{1}{2}"], "x"),
-        ("math", ["x + 1", "x+1", r"x\,+ 1"], "1+x"),
-        ("choice", ["C", "(c)", r"\text{C.}"], "B"),
-        ("short", ["The Moon", "moon!", "MOON"], "Sun"),
-        ("short", ["1,000", "1000"], "100"),
-    ],
-)
-def test_votes_group_by_normal_form(kind: Kind, same: list[str], other: str) -> None:
-    assert len({canonical(text, kind) for text in same}) == 1
-    assert canonical(other, kind) != canonical(same[0], kind)
-
-
-def test_equal_canonical_forms_are_equal_answers() -> None:
-    for case in CASES:
-        found = extract(case["response"], "math")[0] if case["kind"] == "math" else None
-        if found and canonical(found, "math") == canonical(case["gold"], "math"):
-            # Names and units are left out of the canonical form.
-            assert case["expected"] == "correct" or re.search(r"=|\$|text", case["gold"] + found)

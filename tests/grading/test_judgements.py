@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -25,13 +24,12 @@ from capcal_lib.grading.judgements import (
     verdicts_by,
 )
 from capcal_lib.grading.verdicts import grade_run, read_verdicts, run_questions, write_verdicts
-from capcal_lib.manifests import Sampling, load_model
+from capcal_lib.manifests import Sampling
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import training_data
 from capcal_lib.probes.features import extract
 from capcal_lib.results import Counting, describe_runs, load_results
 from capcal_lib.runs import Run
-from capcal_lib.runs.files import write_table
 from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Failure, Request
@@ -60,25 +58,10 @@ class Stern(SimulatedEngine):
                 request.messages[-1]["content"].splitlines()[2].removeprefix("Proposed answer: ")
             )
             gold = f'"{request.question.answer.gold}"'
-            words = (
-                "CORRECT"
-                if proposed == gold
-                else "NOT ATTEMPTED"
-                if proposed[1] == "L"
-                else "INCORRECT."
-            )
+            words = "CORRECT" if proposed == gold else "INCORRECT."
+            words = {"L": "NOT ATTEMPTED", "M": "Hm."}.get(proposed[1], words)
             (index,) = request.sample_indices
-            yield [
-                Sample(
-                    request.question.id,
-                    index,
-                    "Hm." if proposed[1] == "M" else words,
-                    None,
-                    "stop",
-                    1,
-                    1,
-                )
-            ]
+            yield [Sample(request.question.id, index, words, None, "stop", 1, 1)]
 
 
 @pytest.fixture(autouse=True)
@@ -92,93 +75,75 @@ def stern(monkeypatch: pytest.MonkeyPatch) -> type[Stern]:
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = sample(
-        "simulated", SET, k=12, limit=9, store=tmp_path_factory.mktemp("store")
-    ).run.folder
-    grade_run(Run(folder))
-    return folder
+    run = sample("simulated", SET, k=12, limit=9, store=tmp_path_factory.mktemp("store")).run
+    grade_run(run)
+    return run.folder
 
 
 @pytest.fixture
-def run(graded: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(graded, tmp_path / Path(*graded.parts[-3:]))
+def run(graded: Path, tmp_path: Path) -> Run:
+    return Run(shutil.copytree(graded, tmp_path / Path(*graded.parts[-3:])))
 
 
-def distinct(run: Path) -> pd.DataFrame:
-    return read_verdicts(Run(run))[PAIR].dropna().drop_duplicates()
+def distinct(run: Run) -> pd.DataFrame:
+    return read_verdicts(run)[PAIR].dropna().drop_duplicates()
 
 
-def test_each_distinct_answer_is_judged_once(run: Path, stern: type[Stern]) -> None:
+def test_each_distinct_answer_is_judged_once(run: Run, stern: type[Stern]) -> None:
     number = len(distinct(run))
-    assert judge_run(Run(run), JUDGE) == (number, 0, {})
-    assert stern.asked == number < len(read_verdicts(Run(run)))
-    assert judge_run(Run(run), JUDGE) == (0, number, {})
+    before = read_verdicts(run)
+    told: list[tuple[int, int]] = []
+    judged = judge_run(run, JUDGE, progress=lambda *counts: told.append(counts))
+    assert judged == (number, 0, {})
+    assert told[-1] == (number, number)
+    assert stern.asked == number < len(before)
+    pd.testing.assert_frame_equal(read_verdicts(run), before)  # the rules' verdicts stay
+    assert judge_run(run, JUDGE) == (0, number, {})
     assert stern.asked == number
-    kept = read_judgements(Run(run), JUDGE)
+    kept = read_judgements(run, JUDGE)
     assert sorted(map(tuple, kept[PAIR].to_numpy())) == sorted(map(tuple, distinct(run).to_numpy()))
-    questions = run_questions(Run(run))
+    questions = run_questions(run)
     for name, extracted, verdict, words in kept.itertuples(index=False):
         gold = questions[name].answer.gold
-        expected = {"L": "no_answer", "M": "not_scored"}.get(extracted[0], "incorrect")
-        if extracted == gold and extracted[0] != "M":
-            expected = "correct"
-        assert verdict == expected
-        assert words == {
-            "not_scored": "Hm.",
-            "incorrect": "INCORRECT.",
-            "no_answer": "NOT ATTEMPTED",
-        }.get(verdict, "CORRECT")
+        expected = "correct" if extracted == gold else "incorrect"
+        assert verdict == {"L": "no_answer", "M": "not_scored"}.get(extracted[0], expected)
+        assert read_grade(words) == verdict
 
 
-def test_what_decides_a_judgement_stands_beside_it(run: Path) -> None:
-    judge_run(Run(run), JUDGE)
-    rows = pq.read_table(run / JUDGEMENTS.name).to_pandas()
-    made = rows[["judge", "weights", "engine", "prompt"]].drop_duplicates()
-    assert made.to_numpy().tolist() == [
-        ["simulated", "none", "simulated", judgements.judge_prompt_digest()]
-    ]
-
-
-def test_the_verdicts_of_the_rules_stay(run: Path) -> None:
-    before = read_verdicts(Run(run))
-    judge_run(Run(run), JUDGE)
-    pd.testing.assert_frame_equal(read_verdicts(Run(run)), before)
-
-
-def test_new_samples_bring_only_new_answers(run: Path, tmp_path: Path, stern: type[Stern]) -> None:
-    judge_run(Run(run), JUDGE)
-    before, asked = read_judgements(Run(run), JUDGE), stern.asked
+def test_new_samples_bring_only_new_answers(run: Run, tmp_path: Path, stern: type[Stern]) -> None:
+    judge_run(run, JUDGE)
+    before, asked = read_judgements(run, JUDGE), stern.asked
     sample("simulated", SET, k=30, limit=12, store=tmp_path)
-    grade_run(Run(run))
+    grade_run(run)
     with pytest.raises(
         InputError, match=r"has not judged \d+ answers; judge with: capcal judge --model simulated"
     ):
-        verdicts_by(Run(run), BY)
-    new, present, *_ = judge_run(Run(run), JUDGE)
+        verdicts_by(run, BY)
+    new, present, *_ = judge_run(run, JUDGE)
     assert present == len(before) == asked
     assert stern.asked == asked + new == len(distinct(run))
 
 
 def test_the_most_frequent_answers_come_first_and_a_stop_loses_none(
-    run: Path, stern: type[Stern]
+    run: Run, stern: type[Stern]
 ) -> None:
     stern.fails_after = 10
     with pytest.raises(RuntimeError, match="the server is gone"):
-        judge_run(Run(run), JUDGE)
-    kept = read_judgements(Run(run), JUDGE)
+        judge_run(run, JUDGE)
+    kept = read_judgements(run, JUDGE)
     assert len(kept) == 10
-    assert judge_progress(Run(run)) == {"simulated": (10, len(distinct(run)))}
-    times = read_verdicts(Run(run)).groupby(PAIR).size()
+    assert judge_progress(run) == {"simulated": (10, len(distinct(run)))}
+    times = read_verdicts(run).groupby(PAIR).size()
     judged = times[pd.MultiIndex.from_frame(kept[PAIR])]
     assert judged.min() >= times.drop(judged.index).max()
     stern.fails_after = 10**9
-    new, present, *_ = judge_run(Run(run), JUDGE)
+    new, present, *_ = judge_run(run, JUDGE)
     assert (new, present) == (len(distinct(run)) - 10, 10)
-    assert judge_progress(Run(run)) == {JUDGE: (new + 10, new + 10)}
+    assert judge_progress(run) == {JUDGE: (new + 10, new + 10)}
 
 
 def test_what_got_no_reply_is_asked_again(
-    run: Path, stern: type[Stern], monkeypatch: pytest.MonkeyPatch
+    run: Run, stern: type[Stern], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Moody(stern):  # type: ignore[misc, valid-type]
         def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
@@ -188,131 +153,92 @@ def test_what_got_no_reply_is_asked_again(
     number = len(distinct(run))
     with monkeypatch.context() as patch:
         patch.setattr(judgements, "open_engine", lambda model, name=None: Moody(model))
-        assert judge_run(Run(run), JUDGE) == (number - 1, 0, {"no route": 1})
-    assert judge_run(Run(run), JUDGE) == (1, number - 1, {})
+        assert judge_run(run, JUDGE) == (number - 1, 0, {"no route": 1})
+    assert judge_run(run, JUDGE) == (1, number - 1, {})
 
 
 def test_another_prompt_replaces_and_another_judge_stands_beside(
-    run: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge_run(Run(run), JUDGE)
+    judge_run(run, JUDGE)
     number = len(distinct(run))
-    assert judge_run(Run(run), "smollm2-135m") == (number, 0, {})
-    assert judges(Run(run)) == ["simulated", "smollm2-135m"]
-    monkeypatch.setattr(
-        judgements,
-        "judge_prompt_digest",
-        lambda kind: "another",
-    )
-    assert judge_run(Run(run), JUDGE) == (number, 0, {})
-    rows = pq.read_table(run / JUDGEMENTS.name).to_pandas()
+    assert judge_run(run, "smollm2-135m") == (number, 0, {})
+    assert judges(run) == ["simulated", "smollm2-135m"]
+    monkeypatch.setattr(judgements, "judge_prompt_digest", lambda kind: "another")
+    assert judge_run(run, JUDGE) == (number, 0, {})
+    rows = pq.read_table(run.path(JUDGEMENTS)).to_pandas()
     assert rows.groupby(["judge", "prompt"]).size().to_dict() == {
         ("simulated", "another"): number,
         ("smollm2-135m", rows.loc[rows["judge"] == "smollm2-135m", "prompt"].iloc[0]): number,
     }
 
 
-def test_judged_verdicts_have_the_form_of_the_rules_verdicts(run: Path) -> None:
-    judge_run(Run(run), JUDGE)
-    rules, judged = read_verdicts(Run(run)), verdicts_by(Run(run), BY)
+def test_judged_verdicts_have_the_form_of_the_rules_verdicts(run: Run) -> None:
+    judge_run(run, JUDGE)
+    rules, judged = read_verdicts(run), verdicts_by(run, BY)
     assert list(judged) == list(rules)
     assert judged[["question_id", "sample_index"]].equals(rules[["question_id", "sample_index"]])
     missing = rules["extracted"].isna()
     assert (judged.loc[missing, "verdict"] == "no_answer").all()
-    by_hand = rules[~missing].merge(
-        read_judgements(Run(run), JUDGE), on=PAIR, suffixes=("_rules", "")
-    )
+    by_hand = rules[~missing].merge(read_judgements(run, JUDGE), on=PAIR, suffixes=("_rules", ""))
     counts = count_verdicts(judged, k=12)
     expected = by_hand[by_hand["verdict"] == "correct"].groupby("question_id").size()
     assert counts.correct.tolist() == expected.reindex(counts.index, fill_value=0).tolist()
     assert counts.not_scored.sum() == (by_hand["verdict"] == "not_scored").sum()
 
 
-def test_one_answer_that_is_not_judged_is_refused(run: Path) -> None:
-    judge_run(Run(run), JUDGE)
-    path = run / JUDGEMENTS.name
-    write_table(path, pq.read_table(path).slice(1))
-    with pytest.raises(InputError, match="simulated has not judged 1 answer; judge with: capcal"):
-        verdicts_by(Run(run), BY)
-
-
 def test_answers_of_other_kinds_keep_the_verdicts_of_the_rules(tmp_path: Path) -> None:
-    folder = sample("simulated", "mini-exam", k=2, limit=3, store=tmp_path).run.folder
-    grade_run(Run(folder))
+    exam = sample("simulated", "mini-exam", k=2, limit=3, store=tmp_path).run
+    grade_run(exam)
     with pytest.raises(InputError, match="mathematical answers only, and mini-exam has none"):
-        judge_run(Run(folder), JUDGE)
-    pd.testing.assert_frame_equal(verdicts_by(Run(folder), BY), read_verdicts(Run(folder)))
-    mixed = sample("simulated", "mini-elements", k=2, store=tmp_path).run.folder
-    grade_run(Run(mixed))
-    judge_run(Run(mixed), JUDGE)
-    kinds = {question.id: question.answer.kind for question in run_questions(Run(mixed)).values()}
+        judge_run(exam, JUDGE)
+    pd.testing.assert_frame_equal(verdicts_by(exam, BY), read_verdicts(exam))
+    mixed = sample("simulated", "mini-elements", k=2, store=tmp_path).run
+    grade_run(mixed)
+    judge_run(mixed, JUDGE)
+    kinds = {question.id: question.answer.kind for question in run_questions(mixed).values()}
     assert set(kinds.values()) == {"short", "number"}
-    assert {kinds[name] for name in read_judgements(Run(mixed), JUDGE)["question_id"]} == {"short"}
-    rows = verdicts_by(Run(mixed), BY)
+    assert {kinds[name] for name in read_judgements(mixed, JUDGE)["question_id"]} == {"short"}
+    rows = verdicts_by(mixed, BY)
     short = rows["question_id"].map(kinds) == "short"
-    by_rules = read_verdicts(Run(mixed))[~short]
+    by_rules = read_verdicts(mixed)[~short]
     pd.testing.assert_frame_equal(rows.loc[~short, list(by_rules)], by_rules)
     assert rows.loc[short & rows["extracted"].notna(), "reason"].str.startswith("judge: ").all()
 
 
-def test_a_run_without_an_answer_needs_no_judge(run: Path, stern: type[Stern]) -> None:
-    rows = read_verdicts(Run(run)).assign(verdict="no_answer", extracted=None)
-    write_verdicts(Run(run), [rows], GRADER_VERSION)
-    assert judge_run(Run(run), JUDGE) == (0, 0, {})
+def test_a_run_without_an_answer_needs_no_judge(run: Run, stern: type[Stern]) -> None:
+    rows = read_verdicts(run).assign(verdict="no_answer", extracted=None)
+    write_verdicts(run, rows, GRADER_VERSION)
+    assert judge_run(run, JUDGE) == (0, 0, {})
     assert stern.asked == 0
-    pd.testing.assert_frame_equal(verdicts_by(Run(run), BY), read_verdicts(Run(run)))
+    pd.testing.assert_frame_equal(verdicts_by(run, BY), read_verdicts(run))
 
 
-@pytest.mark.parametrize("by", ["judge", "judge:", "simulated", ""])
-def test_other_words_for_verdicts_are_refused(run: Path, by: str) -> None:
-    with pytest.raises(InputError, match="verdicts must be 'rules' or 'judge:MODEL'"):
-        verdicts_by(Run(run), by)
-
-
-def test_results_and_probes_take_the_verdicts_that_are_asked_for(run: Path) -> None:
-    judge_run(Run(run), JUDGE)
-    store = run.parents[2]
+def test_results_and_probes_take_the_verdicts_that_are_asked_for(run: Run) -> None:
+    judge_run(run, JUDGE)
+    store = run.folder.parents[2]
     results = load_results(store, "simulated", verdicts=BY).loc[SET]
-    counts = count_verdicts(verdicts_by(Run(run), BY), k=12)
+    counts = count_verdicts(verdicts_by(run, BY), k=12)
     assert results["correct"].tolist() == counts.correct.tolist()
     assert results["total"].tolist() == counts.total.tolist()
     assert results["total"].sum() < load_results(store, "simulated").loc[SET, "total"].sum()
-    extract(Run(run))
-    questions, _ = training_data(Run(run), BY)
+    extract(run)
+    questions, _ = training_data(run, BY)
     assert questions["correct"].equals(counts.loc[questions.index, "correct"])
     assert describe_runs(Counting(store, "simulated", verdicts=BY))["not scored"].item() > 0
 
 
-def test_an_unjudged_run_names_the_command(run: Path) -> None:
+def test_an_unjudged_run_names_the_command(run: Run) -> None:
     with pytest.raises(
         InputError,
         match=r"unknown judge 'simulated'; known: none; judge with: capcal judge --model",
     ):
-        read_judgements(Run(run), JUDGE)
+        read_judgements(run, JUDGE)
     with pytest.raises(InputError, match="unknown model 'gpt-9'"):
-        judge_run(Run(run), "gpt-9")
-
-
-def test_an_ungraded_run_is_refused(tmp_path: Path) -> None:
-    folder = sample("simulated", SET, k=1, limit=2, store=tmp_path).run.folder
-    with pytest.raises(InputError, match="no verdicts in"):
-        judge_run(Run(folder), JUDGE)
-
-
-def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
-    write_table(run / JUDGEMENTS.name, pa.table({"question_id": ["a"]}))
-    for call in (judge_run, read_judgements):
-        with pytest.raises(InputError, match="not a file of `capcal judge`; delete it"):
-            call(Run(run), JUDGE)
-
-
-def test_progress_is_told(run: Path) -> None:
-    told: list[tuple[int, int]] = []
-    judge_run(
-        Run(run), load_model(JUDGE).name, progress=lambda done, total: told.append((done, total))
-    )
-    number = len(distinct(run))
-    assert told[-1] == (number, number)
+        judge_run(run, "gpt-9")
+    for by in ("judge", "judge:", "simulated"):
+        with pytest.raises(InputError, match="verdicts must be 'rules' or 'judge:MODEL'"):
+            verdicts_by(run, by)
 
 
 def test_the_recorded_judgements_are_those_of_this_prompt_and_this_reader() -> None:
@@ -326,17 +252,17 @@ def test_the_recorded_judgements_are_those_of_this_prompt_and_this_reader() -> N
         assert judges(Run(file.parent)) == sorted(set(rows["judge"]))
 
 
-def test_two_judges_at_once_write_nothing_twice(run: Path, stern: type[Stern]) -> None:
+def test_two_judges_at_once_write_nothing_twice(run: Run, stern: type[Stern]) -> None:
     class Late(stern):  # type: ignore[misc, valid-type]
         def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
             if not read:
                 read.append(1)
-                judge_run(Run(run), JUDGE)  # another process, while this one asks
+                judge_run(run, JUDGE)  # another process, while this one asks
             yield from super().sample(requests, sampling, seed)
 
     read: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(judgements, "open_engine", lambda model, name=None: Late(model))
-        judge_run(Run(run), JUDGE)
-    assert len(read_judgements(Run(run), JUDGE)) == len(distinct(run))
-    assert not read_judgements(Run(run), JUDGE).duplicated(PAIR).any()
+        judge_run(run, JUDGE)
+    assert len(read_judgements(run, JUDGE)) == len(distinct(run))
+    assert not read_judgements(run, JUDGE).duplicated(PAIR).any()

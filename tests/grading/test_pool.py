@@ -5,15 +5,15 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import Verdict, grade, grade_many, pool
+from capcal_lib.grading import grade, grade_many, pool
 from capcal_lib.places import ROOT
 from capcal_lib.questions import Answer
 
@@ -72,25 +72,9 @@ def test_a_worker_that_is_killed_from_outside_is_one_line_and_replaced(
 
 PAYLOADS = [
     ENDLESS,
-    r"\log_{x}" * 3 + "y",
-    "x^{9999}+y^{9999}",
-    "(x+y+z)^{99}",
-    "(1+x)^{9999}",
     "3000!",
-    r"\binom{3000}{1500}",
-    r"\sin(" * 9 + "x" + ")" * 9,
     r"\tan(" * 9 + "10^{9999}" + ")" * 9,
-    "e^{e^{e^{x}}}",
-    "2.5^{9999.5}",
-    r"\sqrt{10^{9999}+\sqrt{10^{9999}+\sqrt{2}}}",
-    r"\frac{1}{" * 9 + "x" + "}" * 9,
-    "x!" * 50,
-    "|" * 50 + "x" + "|" * 50,
-    "x^{0.123456789}" * 30,
-    r"\lfloor" * 9 + "e^{9999.5}" + r"\rfloor" * 9,
     r"\sum_{n=1}^{10000} n^2",
-    "__import__('os').system('true')",
-    "abcdefghijklmnop" * 30,
 ]
 
 
@@ -115,64 +99,42 @@ def test_hard_expressions_stay_within_a_second_of_processor_time_and_their_memor
 
 def test_threads_may_grade_at_once() -> None:
     pool.close()  # so that they open it at once, too
-    answers = [Answer("math", f"x+{index}") for index in range(12)]
-    verdicts: dict[int, Verdict] = {}
+    answers = [Answer("math", f"x+{index}") for index in range(6)]
 
-    def work(index: int) -> None:
-        verdicts[index] = grade(
-            rf"\boxed{{{index}+x}}" if index % 2 else r"\boxed{x-1}", answers[index]
-        )
+    def work(index: int) -> str:
+        response = rf"\boxed{{{index}+x}}" if index % 2 else r"\boxed{x-1}"
+        return grade(response, answers[index]).verdict
 
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [verdicts[index].verdict for index in range(12)] == ["incorrect", "correct"] * 6
+    with ThreadPoolExecutor(6) as threads:
+        assert [*threads.map(work, range(6))] == ["incorrect", "correct"] * 3
     assert len(workers_of(os.getpid())) == 1
 
 
 def test_the_number_of_workers_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    pairs = [
-        (rf"\boxed{{{index % 40}+x}}", Answer("math", f"x+{index % 7}")) for index in range(200)
-    ]
-    expected = ["correct" if index % 40 == index % 7 else "incorrect" for index in range(200)]
+    pairs = [(rf"\boxed{{{index}+x}}", Answer("math", f"x+{index % 7}")) for index in range(12)]
+    pairs += [("", HALF), (r"\boxed{7}", Answer("number", "7")), ("B", Answer("choice", "A"))]
+    expected = ["correct"] * 7 + ["incorrect"] * 5 + ["no_answer", "correct", "incorrect"]
+    monkeypatch.setattr(pool, "AT_LEAST", 5)
     for workers in (1, 2):
         monkeypatch.setattr(pool, "cores", lambda workers=workers: workers)
         assert [verdict.verdict for verdict in grade_many(pairs)] == expected
-
-
-def test_many_are_as_one_by_one_in_order() -> None:
-    pairs = [
-        (RIGHT, HALF),
-        ("", HALF),
-        (r"\boxed{7}", Answer("number", "7")),
-        (WRONG, HALF),
-        ("B", Answer("choice", "A")),
-    ] * 3
-    assert grade_many(pairs) == [grade(response, answer) for response, answer in pairs]
     assert grade_many([]) == []
 
 
 SCRIPT = """
-import sys, time
+import time
 from capcal_lib.grading import grade
 from capcal_lib.questions import Answer
 print(grade(r'\\boxed{0.5x}', Answer('math', r'\\frac{x}{2}')).verdict, flush=True)
-time.sleep(float(sys.argv[1]))
+time.sleep(60)
 """
 
 
 def test_no_guard_is_needed_in_the_main_script_and_no_worker_outlives_it(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    command, environment = (
-        [sys.executable, str(tmp_path / "script.py")],
-        {**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    done = subprocess.run([*command, "0"], env=environment, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("correct\n", "")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
-        [*command, "60"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, str(tmp_path / "script.py")], env=environment, stdout=subprocess.PIPE
     ) as killed:
         assert killed.stdout is not None
         assert killed.stdout.readline() == b"correct\n"
@@ -185,40 +147,8 @@ def test_no_guard_is_needed_in_the_main_script_and_no_worker_outlives_it(tmp_pat
     pytest.fail("the worker is an orphan")
 
 
-DAEMON = """
-import multiprocessing, os, re, subprocess
-from capcal_lib.grading import grade
-from capcal_lib.questions import Answer
-
-def work(response):
-    return grade(response, Answer("math", r"\\frac{x}{2}")).verdict, os.getpid()
-
-if __name__ == "__main__":
-    with multiprocessing.get_context("spawn").Pool(1) as workers:
-        print(workers.map(work, [r"\\boxed{0.5x}"])[0], flush=True)
-"""
-
-
-def test_grading_works_in_a_worker_of_a_pool_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(DAEMON)
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "script.py")],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.startswith("('correct', "), done.stderr
-    daemon = int(done.stdout.rstrip(")\n").rpartition(" ")[2])
-    for _ in range(300):
-        if not workers_of(daemon) and not Path(f"/proc/{daemon}").exists():
-            return
-        time.sleep(0.1)
-    pytest.fail("a worker is an orphan")
-
-
-PROCESSES = """
-import multiprocessing, sys
-from concurrent.futures import ProcessPoolExecutor
+FORKING = """
+import multiprocessing
 from capcal_lib.grading import grade
 from capcal_lib.questions import Answer
 
@@ -227,21 +157,17 @@ def work(response):
 
 if __name__ == "__main__":
     print(work(r"\\boxed{0.5x}"))  # with workers of its own, which a fork must leave alone
-    method = multiprocessing.get_context(sys.argv[1])
-    with ProcessPoolExecutor(1, method) as workers:
+    with multiprocessing.get_context("fork").Pool(1) as workers:
         print(*workers.map(work, [r"\\boxed{0.5x}"]))
     print(work(r"\\boxed{0.25x+0}"))
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others do not fork")
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_process_that_has_graded_ends_and_stops_only_its_own_workers(
-    tmp_path: Path, method: str
-) -> None:
-    (tmp_path / "script.py").write_text(PROCESSES)
+def test_a_process_that_has_graded_ends_and_stops_only_its_own_workers(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(FORKING)
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(tmp_path / "script.py"), method],
+        [sys.executable, "-W", "ignore", str(tmp_path / "script.py")],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

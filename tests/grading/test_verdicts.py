@@ -1,17 +1,13 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import GRADER_VERSION, grade
+from capcal_lib.grading import GRADER_VERSION, grade, grade_many
 from capcal_lib.grading import verdicts as verdicts_module
 from capcal_lib.grading.verdicts import (
-    FILE,
-    SCHEMA,
     Graded,
     grade_run,
     kinds_of,
@@ -21,10 +17,10 @@ from capcal_lib.grading.verdicts import (
 )
 from capcal_lib.manifests import load_model
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.questions import Answer, load_questions
+from capcal_lib.questions import load_questions
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs import store as store_module
-from capcal_lib.runs.artifacts import GIVEN
+from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Record
 from capcal_lib.runs.store import KEY, Sample, hash_rows, open_writer, read_samples
@@ -34,19 +30,14 @@ SET = "mini-exam"
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
-    return sample("simulated", SET, k=4, limit=5, store=tmp_path).run.folder
+def run(tmp_path: Path) -> Run:
+    return sample("simulated", SET, k=4, limit=5, store=tmp_path).run
 
 
-def write(folder: Path, rows: pd.DataFrame, version: str) -> None:
-    """Put a verdict file there by hand."""
-    write_verdicts(Run(folder), [rows], version)
-
-
-def test_every_sample_is_graded_as_alone(run: Path) -> None:
-    assert grade_run(Run(run)) == Graded(new=20, again=0, flipped={})
-    answers = {name: question.answer for name, question in run_questions(Run(run)).items()}
-    samples, graded = read_samples(Run(run)), read_verdicts(Run(run))
+def test_every_sample_is_graded_as_alone(run: Run) -> None:
+    assert grade_run(run) == Graded(new=20, again=0, flipped={})
+    answers = {name: question.answer for name, question in run_questions(run).items()}
+    samples, graded = read_samples(run), read_verdicts(run)
     assert graded[KEY].to_numpy().tolist() == samples[KEY].to_numpy().tolist()
     for (_, one), (_, verdict) in zip(samples.iterrows(), graded.iterrows(), strict=True):
         alone = grade(one["response"], answers[one["question_id"]])
@@ -55,60 +46,60 @@ def test_every_sample_is_graded_as_alone(run: Path) -> None:
 
 
 def test_a_run_of_many_shards_is_graded_as_one_of_a_single_shard(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "ROWS", 3)
-    split = sample("simulated", SET, k=4, limit=5, store=tmp_path / "split").run.folder
-    assert len(list(split.glob("samples-*"))) > 2
-    assert grade_run(Run(split)) == grade_run(Run(run))
-    pd.testing.assert_frame_equal(read_verdicts(Run(split)), read_verdicts(Run(run)))
+    split = sample("simulated", SET, k=4, limit=5, store=tmp_path / "split").run
+    assert len(list(split.folder.glob("samples-*"))) > 2
+    assert grade_run(split) == grade_run(run)
+    pd.testing.assert_frame_equal(read_verdicts(split), read_verdicts(run))
 
 
-def test_a_run_is_graded_once_and_again_when_it_has_grown(run: Path, tmp_path: Path) -> None:
-    grade_run(Run(run))
-    written = (run / FILE).stat().st_mtime_ns
-    assert grade_run(Run(run)) == Graded(new=0, again=0, flipped={})
-    assert (run / FILE).stat().st_mtime_ns == written
-    before = read_verdicts(Run(run))
+def test_a_run_is_graded_once_and_again_when_it_has_grown(run: Run, tmp_path: Path) -> None:
+    grade_run(run)
+    written = run.path(VERDICTS).stat().st_mtime_ns
+    assert grade_run(run) == Graded(new=0, again=0, flipped={})
+    assert run.path(VERDICTS).stat().st_mtime_ns == written
+    before = read_verdicts(run)
     sample("simulated", SET, k=5, limit=6, store=tmp_path)
-    assert grade_run(Run(run)) == Graded(new=10, again=20, flipped={})
-    both = before.merge(read_verdicts(Run(run)), on=KEY, suffixes=("", "_now"))
+    assert grade_run(run) == Graded(new=10, again=20, flipped={})
+    both = before.merge(read_verdicts(run), on=KEY, suffixes=("", "_now"))
     assert len(both) == 20
     assert (both["verdict"] == both["verdict_now"]).all()
 
 
 def test_another_version_grades_all_again_and_reports_what_flips(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grade_run(Run(run))
-    right = read_verdicts(Run(run))
+    grade_run(run)
+    right = read_verdicts(run)
     old = right.copy()
     places = right.index[right["verdict"] == "correct"][:3].tolist()
     old.loc[places[:2], "verdict"] = "incorrect"
     old.loc[places[2], "verdict"] = "no_answer"
-    write(run, old, "0")
+    write_verdicts(run, old, "0")
     sample("simulated", SET, k=5, limit=5, store=tmp_path)
-    graded = grade_run(Run(run))
+    graded = grade_run(run)
     assert graded == Graded(
         new=5,
         again=20,
         flipped={("incorrect", "correct"): 2, ("no_answer", "correct"): 1},
     )
-    again = read_verdicts(Run(run))
+    again = read_verdicts(run)
     pd.testing.assert_frame_equal(again[again["sample_index"] < 4].reset_index(drop=True), right)
     monkeypatch.setattr(verdicts_module, "GRADER_VERSION", "next")
-    assert grade_run(Run(run)) == Graded(new=0, again=25, flipped={})
-    assert pq.read_schema(run / FILE).metadata[b"grader"] == b"next"
+    assert grade_run(run) == Graded(new=0, again=25, flipped={})
+    assert run.made(VERDICTS)[b"grader"] == b"next"
 
 
-def test_verdicts_of_other_samples_are_made_again(run: Path, tmp_path: Path) -> None:
-    other = sample("simulated", SET, k=4, limit=5, store=tmp_path / "other", seed=1).run.folder
-    grade_run(Run(run))
-    grade_run(Run(other))
-    right = read_verdicts(Run(run))
-    write_table(run / FILE, pq.read_table(other / FILE))
-    assert grade_run(Run(run)).again == 20
-    pd.testing.assert_frame_equal(read_verdicts(Run(run)), right)
+def test_verdicts_of_other_samples_are_made_again(run: Run, tmp_path: Path) -> None:
+    other = sample("simulated", SET, k=4, limit=5, store=tmp_path / "other", seed=1).run
+    grade_run(run)
+    grade_run(other)
+    right = read_verdicts(run)
+    write_table(run.path(VERDICTS), pq.read_table(other.path(VERDICTS)))
+    assert grade_run(run).again == 20
+    pd.testing.assert_frame_equal(read_verdicts(run), right)
 
 
 def test_the_digest_of_rows_follows_from_key_and_response_alone() -> None:
@@ -121,10 +112,9 @@ def test_the_digest_of_rows_follows_from_key_and_response_alone() -> None:
     ]
 
 
-@pytest.mark.parametrize("split", ["test", "train"])
-@pytest.mark.parametrize("dataset", ["mini-elements", "mini-exam", "mini-arithmetic"])
-def test_kinds_are_those_of_the_questions(dataset: str, split: str, tmp_path: Path) -> None:
-    run = sample("simulated", dataset, split=split, k=1, store=tmp_path).run
+@pytest.mark.parametrize("dataset", ["mini-elements", "mini-exam"])
+def test_kinds_are_those_of_the_questions(dataset: str, tmp_path: Path) -> None:
+    run = sample("simulated", dataset, split="train", k=1, store=tmp_path).run
     questions = run_questions(run)
     names = pd.Series([*reversed(questions), "a stranger"], index=range(5, len(questions) + 6))
     kinds = kinds_of(run, names)
@@ -133,33 +123,12 @@ def test_kinds_are_those_of_the_questions(dataset: str, split: str, tmp_path: Pa
     assert pd.isna(kinds.iloc[-1])
 
 
-def test_hostile_text_is_graded_like_any_other(tmp_path: Path) -> None:
-    questions = load_questions(SET)
-    record = describe(load_model("simulated"), SET, "test", questions, engine="simulated", seed=0)
-    hostile = [
-        "",
-        "\\boxed{" * 2000,
-        "__import__('os').system('true')",
-        "\x00\u202e</script>",
-        "\\boxed{(((((}",
-    ]
-    with open_writer(tmp_path, record) as writer:
-        writer.append(
-            [
-                Sample(questions[0].id, index, text, None, "length", 1, 1)
-                for index, text in enumerate(hostile)
-            ]
-        )
-    assert grade_run(Run(writer.run.folder)).new == len(hostile)
-    assert not (read_verdicts(Run(writer.run.folder))["verdict"] == "correct").any()
-
-
-def test_an_ungraded_run_names_the_command(run: Path) -> None:
+def test_an_ungraded_run_names_the_command(run: Run) -> None:
     with pytest.raises(
         InputError,
         match=r"no verdicts in .*; make them with: capcal grade --model simulated --dataset mini-",
     ):
-        read_verdicts(Run(run))
+        read_verdicts(run)
 
 
 def test_equal_answers_have_one_canonical_form(tmp_path: Path) -> None:
@@ -181,80 +150,31 @@ def test_equal_answers_have_one_canonical_form(tmp_path: Path) -> None:
     assert forms[2:].isna().tolist() == [False, True]
 
 
-def test_answers_too_hard_to_compare_are_incorrect(tmp_path: Path) -> None:
-    questions = load_questions("mini-arithmetic")
-    hard = Answer("math", "x+1")
-    record = describe(
-        load_model("simulated"), "mini-arithmetic", "test", questions, engine="simulated", seed=0
-    )
-    with open_writer(tmp_path, record) as writer:
-        writer.append([Sample(questions[0].id, 0, r"\boxed{1+x+2^{-9^{9^9}}}", None, "stop", 1, 1)])
-    with pytest.MonkeyPatch.context() as patch:
-        question = replace(questions[0], answer=hard)
-        patch.setattr(verdicts_module, "run_questions", lambda run: {question.id: question})
-        assert grade_run(writer.run) == Graded(new=1, again=0, flipped={})
-    assert read_verdicts(writer.run)["verdict"].tolist() == ["incorrect"]
-
-
-def test_a_file_without_canonical_answers_is_refused_and_graded_again(run: Path) -> None:
-    grade_run(Run(run))
-    right = read_verdicts(Run(run))
-    for version in ("6", GIVEN):
-        table = pq.read_table(run / FILE).drop_columns("canonical")
-        metadata = {**table.schema.metadata, b"grader": version.encode()}
-        write_table(run / FILE, table.replace_schema_metadata(metadata))
-        with pytest.raises(InputError, match="graded by an earlier version; grade it again with"):
-            read_verdicts(Run(run))
-        grade_run(Run(run))
-        pd.testing.assert_frame_equal(read_verdicts(Run(run)), right)
-
-
-def test_a_changed_question_set_is_refused(run: Path) -> None:
-    record = run / "run.json"
-    digest = Run(run).record.identity.questions
+def test_a_changed_question_set_is_refused(run: Run) -> None:
+    record = run.folder / "run.json"
+    digest = run.identity.questions
     text = record.read_text().replace(digest, "0" * len(digest))
     record.write_text(text)
-    run = run.rename(run.with_name(Record.model_validate_json(text).identity.key))
+    other = Record.model_validate_json(text).identity.key
+    run = Run(run.folder.rename(run.folder.with_name(other)))
     with pytest.raises(
         InputError,
         match=r"the questions of mini-exam \(test\) have changed since they were sampled",
     ):
-        run_questions(Run(run))
+        run_questions(run)
     with pytest.raises(InputError, match="have changed since they were sampled"):
-        grade_run(Run(run))
-    assert not (run / FILE).exists()
+        grade_run(run)
+    assert not run.path(VERDICTS).exists()
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda path: path.write_bytes(b"PAR1 no"), "missing or corrupt"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-20]), "missing or corrupt"),
-        (
-            lambda path: write_table(path, pa.table({"question_id": ["a"]})),
-            "not a file of `capcal grade`",
-        ),
-        (
-            lambda path: write_table(path, SCHEMA.empty_table()),
-            "not a file of `capcal grade`",
-        ),  # by no version
-    ],
-)
-def test_a_corrupt_file_is_one_clear_line(run: Path, damage, message: str) -> None:  # type: ignore[no-untyped-def]
-    grade_run(Run(run))
-    damage(run / FILE)
-    for read in (read_verdicts, grade_run):
-        with pytest.raises(InputError, match=rf"{FILE}: .*{message}|{FILE}: {message}") as caught:
-            read(Run(run))
-        assert "\n" not in str(caught.value)
-
-
-def test_the_recorded_verdicts_are_those_of_this_grader() -> None:
-    folder = find_run(RECORDED_RUNS, "simulated", "mini-arithmetic", "train").folder
-    assert pq.read_schema(folder / FILE).metadata[b"grader"].decode() == GRADER_VERSION
-    answers = {name: question.answer for name, question in run_questions(Run(folder)).items()}
-    samples, graded = read_samples(Run(folder)), read_verdicts(Run(folder))
-    assert len(samples) == len(graded)
-    for row in range(0, len(samples), 41):
-        verdict = grade(samples.loc[row, "response"], answers[samples.loc[row, "question_id"]])
-        assert verdict.verdict == graded.loc[row, "verdict"]
+@pytest.mark.parametrize("dataset", ["mini-capitals", "mini-elements", "mini-exam"])
+def test_the_recorded_verdicts_are_those_of_this_grader(dataset: str) -> None:
+    """Real answers, whose questions come with the package."""
+    run = find_run(RECORDED_RUNS, "smollm2-135m", dataset, "test")
+    assert pq.read_schema(run.path(VERDICTS)).metadata[b"grader"].decode() == GRADER_VERSION
+    rows = read_samples(run).merge(read_verdicts(run), on=KEY, validate="1:1").iloc[::5]
+    questions = run_questions(run)
+    answers = [questions[name].answer for name in rows["question_id"]]
+    verdicts = grade_many(list(zip(rows["response"], answers, strict=True)))
+    again = pd.DataFrame(verdicts, rows.index)[["verdict", "extracted"]].fillna("")
+    pd.testing.assert_frame_equal(rows[["verdict", "extracted"]].fillna(""), again)

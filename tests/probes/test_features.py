@@ -1,5 +1,6 @@
 """The hidden states of a run, each read once."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +27,15 @@ SET = "mini-capitals"
 MODEL = load_model("simulated")
 
 
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("store")
+    return sample("simulated", SET, k=1, limit=8, store=store).run.folder
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
-    return sample("simulated", SET, k=1, limit=8, store=tmp_path).run.folder
-
-
-class Failing(SimulatedEngine):
-    def hidden_states(self, requests):  # type: ignore[no-untyped-def]
-        raise RuntimeError("out of memory")
+def run(drawn: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(drawn, tmp_path / Path(*drawn.parts[-3:]))
 
 
 def use(monkeypatch: pytest.MonkeyPatch, engine: type[SimulatedEngine]) -> None:
@@ -111,15 +113,7 @@ def test_rows_of_another_prompt_are_refused_and_rows_of_unknown_ones_read_again(
     assert pq.read_table(run / FEATURES)["prompt"].to_pylist() == prompts
 
 
-@pytest.mark.parametrize("largest", [65_504.0, -65_504.0])
-def test_the_largest_float16_is_kept(
-    run: Path, monkeypatch: pytest.MonkeyPatch, largest: float
-) -> None:
-    use(monkeypatch, _with(largest))
-    assert np.abs(extract(Run(run))).max() == 65_504
-
-
-@pytest.mark.parametrize("beyond", [65_519.0, 70_000.0, -1e9, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("beyond", [65_519.0, np.nan, -np.inf])
 def test_a_feature_beyond_float16_is_refused_and_leaves_nothing(
     run: Path, monkeypatch: pytest.MonkeyPatch, beyond: float
 ) -> None:
@@ -158,16 +152,6 @@ def test_hidden_states_of_another_length_are_not_mixed(
     assert len(read_features(Run(folder))[0]) == 2
 
 
-def test_a_failing_engine_leaves_nothing_half_written(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = sorted(run.iterdir())
-    use(monkeypatch, Failing)
-    with pytest.raises(RuntimeError, match="out of memory"):
-        extract(Run(run))
-    assert sorted(run.iterdir()) == before
-
-
 def test_a_missing_file_names_the_command(run: Path) -> None:
     where = f"--model simulated --dataset mini-capitals --split test --store {run.parents[2]}"
     with pytest.raises(InputError, match=rf"make them with: capcal features {where}$"):
@@ -191,26 +175,9 @@ def test_each_choice_of_layers_has_a_file_of_its_own_and_the_mean_the_one_it_had
     beside = {path.removesuffix(".parquet"): 8 for path in names}
     assert run_status(Run(run))["beside"] == beside
     assert verify_run(Run(run)).problems == []
-
-
-@pytest.mark.parametrize("layers", ["-1", "01", "middle", "1.5", "../1", ""])
-def test_what_is_no_layer_is_refused_before_anything_is_opened(run: Path, layers: str) -> None:
-    before = sorted(run.iterdir())
-    with pytest.raises(InputError, match="layers must be mean, max, or the number of one"):
-        extract(Run(run), layers=layers)
-    assert sorted(run.iterdir()) == before
-
-
-def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
-    extract(Run(run))
-    path = run / FEATURES
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(InputError, match="missing or corrupt"):
-        extract(Run(run))
-    write_table(path, pa.table({"question_id": ["a"], "features": [0.5]}))
-    with pytest.raises(InputError, match="delete it and make it again") as caught:
-        extract(Run(run))
-    assert "\n" not in str(caught.value)
+    for layers in ("-1", "01", "middle", "../1"):
+        with pytest.raises(InputError, match="layers must be mean, max, or the number of one"):
+            extract(Run(run), layers=layers)
 
 
 def test_the_recorded_hidden_states_are_made_again() -> None:

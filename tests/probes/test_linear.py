@@ -12,7 +12,6 @@ from capcal_lib.probes.features import extract_features
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import answer_messages
 from capcal_lib.sampling.engines import Engine, Request
-from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
 
 
 def sigmoid(logits):
@@ -40,8 +39,7 @@ def objective(probe, features, correct, total, weights, bias):
 
 
 @pytest.mark.parametrize("loss", ["bce", "mse"])
-@pytest.mark.parametrize("standardize", [False, True])
-@pytest.mark.parametrize("shape", [(200, 5), (15, 40), (100, 30)])
+@pytest.mark.parametrize(("shape", "standardize"), [((15, 40), False), ((100, 10), True)])
 def test_the_gradient_vanishes_at_the_optimum(loss, standardize, shape):
     data = draw(*shape)
     probe = LinearProbe(loss=loss, standardize=standardize).fit(*data)
@@ -51,17 +49,6 @@ def test_the_gradient_vanishes_at_the_optimum(loss, standardize, shape):
             objective(probe, *data, p[:-1], p[-1]) for p in (point + axis, point - axis)
         )
         assert abs(above - below) / 2e-4 < 2e-5
-
-
-@pytest.mark.parametrize("loss", ["bce", "mse"])
-def test_no_nearby_point_is_better(loss):
-    data = draw(100, 6)
-    probe = LinearProbe(loss=loss).fit(*data)
-    best = objective(probe, *data, probe.coef_, probe.intercept_)
-    rng = np.random.default_rng(1)
-    for _ in range(50):
-        step = rng.standard_normal(7) * 0.05
-        assert objective(probe, *data, probe.coef_ + step[:-1], probe.intercept_ + step[-1]) > best
 
 
 def test_it_equals_logistic_regression_on_single_samples():
@@ -82,56 +69,11 @@ def test_it_equals_logistic_regression_on_single_samples():
     )
 
 
-@pytest.mark.parametrize("scale", [1, 1e4])
-@pytest.mark.parametrize("questions", [50, 400])
-@pytest.mark.parametrize("loss", ["bce", "mse"])
-def test_single_precision_leads_to_the_optimum(loss, questions, scale):
-    rng = np.random.default_rng(0)
-    hidden = rng.standard_normal((questions, 20))
-    features = hidden @ rng.standard_normal((20, 130)) + 0.1 * rng.standard_normal((questions, 130))
-    features[:, 7] = features[:, 7] * scale + 10 * scale
-    features[:, 8] = 3.25
-    total = np.full(questions, 50)
-    data = features.astype(np.float32), rng.binomial(total, sigmoid(hidden[:, 0])), total
-    exact = LinearProbe(loss=loss).fit(data[0].astype(np.float64), *data[1:])
-    single = LinearProbe(loss=loss).fit(*data)
-    np.testing.assert_allclose(single.predict(data[0]), exact.predict(data[0]), atol=1e-4)
-    assert single.coef_[8] == 0
-
-
-@pytest.mark.parametrize("standardize", [False, True])
-@pytest.mark.parametrize("loss", ["bce", "mse"])
-def test_means_far_beyond_the_deviations_cost_no_precision(loss, standardize):
-    """As in hidden states, a few of whose features lie hundreds of deviations from zero."""
-    rng = np.random.default_rng(0)
-    features = rng.standard_normal((300, 60)) + np.where(np.arange(60) % 10 == 0, 3_000, 3)
-    total = np.full(300, 10)
-    correct = rng.binomial(total, sigmoid(features[:, 1] - 3))
-    exact = LinearProbe(loss=loss, weight_decay=1e-4, standardize=standardize).fit(
-        features, correct, total
-    )
-    single = LinearProbe(loss=loss, weight_decay=1e-4, standardize=standardize)
-    single.fit(features.astype(np.float32), correct, total)
-    np.testing.assert_allclose(single.predict(features), exact.predict(features), atol=5e-3)
-
-
 def test_every_question_weighs_the_same_whatever_its_total():
     features = [[0.0], [0.0], [1.0], [1.0]]
     few = LinearProbe().fit(features, [0, 1, 1, 2], [2, 2, 2, 2])
     many = LinearProbe().fit(features, [0, 500, 1, 2], [2, 1000, 2, 2])
     assert few.predict(features).tolist() == many.predict(features).tolist()
-
-
-def test_it_recovers_the_weights_that_made_the_counts():
-    rng = np.random.default_rng(0)
-    features = rng.standard_normal((4000, 5))
-    weights = np.array([1.0, -0.5, 0.0, 0.3, 2.0])
-    total = np.full(4000, 100)
-    probe = LinearProbe(weight_decay=0.0).fit(
-        features, rng.binomial(total, sigmoid(features @ weights - 0.7)), total
-    )
-    np.testing.assert_allclose(probe.coef_, weights, atol=0.03)
-    assert probe.intercept_ == pytest.approx(-0.7, abs=0.03)
 
 
 def test_without_features_that_tell_anything_it_predicts_the_mean():
@@ -140,8 +82,7 @@ def test_without_features_that_tell_anything_it_predicts_the_mean():
     np.testing.assert_allclose(probe.predict([[1.0, 5.0, -3.0]]), 0.625, atol=1e-6)
 
 
-@pytest.mark.parametrize("precision", [np.float32, np.float64])
-@pytest.mark.parametrize("questions", [3, 129, 5_000])
+@pytest.mark.parametrize(("questions", "precision"), [(3, np.float64), (129, np.float32)])
 def test_a_constant_feature_has_no_weight_however_its_mean_is_rounded(questions, precision):
     rng = np.random.default_rng(0)
     values = rng.standard_normal(300) * 10.0 ** rng.uniform(-8, 8, 300)
@@ -159,20 +100,12 @@ def test_the_bias_is_not_penalised():
     np.testing.assert_allclose(probe.predict(np.zeros((1, 3))), 0.9, atol=1e-5)
 
 
-@pytest.mark.parametrize("loss", ["bce", "mse"])
-def test_the_order_of_the_questions_does_not_matter(loss):
+def test_the_order_of_the_questions_does_not_matter():
     features, correct, total = draw(60, 8)
     order = np.random.default_rng(1).permutation(60)
-    ours = LinearProbe(loss=loss).fit(features, correct, total).predict(features)
-    permuted = (
-        LinearProbe(loss=loss).fit(features[order], correct[order], total[order]).predict(features)
-    )
+    ours = LinearProbe().fit(features, correct, total).predict(features)
+    permuted = LinearProbe().fit(features[order], correct[order], total[order]).predict(features)
     np.testing.assert_allclose(ours, permuted, atol=1e-5)
-
-
-def test_the_same_data_give_the_same_bits():
-    data = draw(60, 8)
-    assert LinearProbe().fit(*data).coef_.tobytes() == LinearProbe().fit(*data).coef_.tobytes()
 
 
 def test_shifting_the_features_changes_only_the_bias():
@@ -199,49 +132,7 @@ def test_standardising_is_fitting_to_standardised_features_of_the_training_set()
     assert np.abs(LinearProbe().fit(features, correct, total).predict(new) - by_hand).max() > 1e-3
 
 
-def test_standardised_predictions_do_not_depend_on_units():
-    features, correct, total = draw(60, 4)
-    units = np.array([1e-6, 1.0, 1e3, 1e9])
-    ours = LinearProbe(standardize=True).fit(features, correct, total).predict(features)
-    scaled = (
-        LinearProbe(standardize=True)
-        .fit(features * units, correct, total)
-        .predict(features * units)
-    )
-    np.testing.assert_allclose(ours, scaled, atol=1e-5)
-
-
-@pytest.mark.parametrize("loss", ["bce", "mse"])
-def test_badly_scaled_correlated_single_precision_features_reach_the_optimum(loss):
-    rng = np.random.default_rng(0)
-    hidden = rng.standard_normal((500, 10))
-    features = hidden @ rng.standard_normal((10, 60)) + 0.05 * rng.standard_normal((500, 60))
-    features[:, 7] = features[:, 7] * 500 + 5000  # the massive activations of real models
-    features[:, 8] = 3.25
-    total = np.full(500, 50)
-    data = features.astype(np.float32), rng.binomial(total, sigmoid(2 * hidden[:, 0])), total
-    single = LinearProbe(loss=loss).fit(*data)
-    double = LinearProbe(loss=loss).fit(data[0].astype(np.float64), *data[1:])
-    np.testing.assert_allclose(single.predict(data[0]), double.predict(data[0]), atol=1e-4)
-    exact = objective(
-        double, data[0].astype(np.float64), *data[1:], double.coef_, double.intercept_
-    )
-    reached = objective(
-        single, data[0].astype(np.float64), *data[1:], single.coef_, single.intercept_
-    )
-    assert exact - 1e-11 < reached < exact + 1e-8
-
-
-def test_stronger_decay_gives_smaller_weights():
-    data = draw(100, 5)
-    sizes = [
-        np.linalg.norm(LinearProbe(weight_decay=decay).fit(*data).coef_)
-        for decay in (1e-3, 1e-2, 1e-1, 1)
-    ]
-    assert sizes == sorted(sizes, reverse=True)
-
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_any_shape_gives_finite_predictions(data):
     n, d = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 12))
@@ -262,26 +153,15 @@ def test_any_shape_gives_finite_predictions(data):
     assert np.all((predicted >= 0) & (predicted <= 1))
 
 
-def test_separable_features_without_decay_are_no_trouble():
-    probe = LinearProbe(weight_decay=0.0).fit([[-1.0], [1.0]], [0, 5], [5, 5])
-    assert probe.predict([[-1.0], [1.0]]).round(3).tolist() == [0, 1]
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"features": np.zeros(3)}, r"shape \(n_questions, n_features\): Expected 2D array"),
-        ({"features": np.zeros((3, 0))}, r"shape=\(3, 0\)"),
-        ({"features": [[1.0], [1, 2], [1]]}, "inhomogeneous"),
         ({"features": [["a"], ["b"], ["c"]]}, "could not convert string to float"),
         ({"features": [[1.0, 2], [1, np.nan], [1, 2]]}, "contains NaN"),
-        ({"features": [[1.0], [2], [np.inf]]}, "contains infinity"),
         ({"features": np.zeros((4, 2))}, "features has 4, correct has 3"),
         ({"correct": [1, 3, 1]}, "row 1: correct is 3, more than its total"),
-        ({"correct": [1, -1, 1]}, "row 1: correct is -1"),
-        ({"correct": [1, 0.5, 1]}, r"row 1: correct is 0\.5"),
         ({"total": [2, 2, 0], "correct": [1, 1, 0]}, "row 2: total is 0"),
-        ({"total": [2, 2]}, "correct has 3, total has 2"),
     ],
 )
 def test_bad_input_is_refused(changes, message):
@@ -319,17 +199,9 @@ class LengthEngine:
 
     family = "length"
 
-    def __init__(self, rows: int | None = None, first: float | None = None) -> None:
-        self.rows, self.first, self.requests = rows, first, []
-
     def hidden_states(self, requests: list[Request]) -> np.ndarray:
         self.requests = requests
-        states = np.array(
-            [[len(r.question.text), len(r.messages)] for r in requests], dtype=np.float64
-        )
-        if self.first is not None:
-            states[0, 0] = self.first
-        return states[: self.rows]
+        return np.array([[len(r.question.text), len(r.messages)] for r in requests])
 
 
 QUESTIONS = [Question(str(i), "?" * i, Answer("short", "yes")) for i in range(1, 4)]
@@ -344,30 +216,3 @@ def test_features_are_read_at_the_answer_prompt_in_the_order_of_the_questions():
     assert [r.messages for r in engine.requests] == [
         answer_messages(q, model.prompt_style) for q in QUESTIONS[::-1]
     ]
-
-
-@pytest.mark.parametrize(
-    ("engine", "message"),
-    [
-        (
-            LengthEngine(rows=2),
-            r"engine length returned features of shape \(2, 2\) for 3 questions",
-        ),
-        (LengthEngine(first=np.nan), "hidden states of '1' that are not finite"),
-    ],
-)
-def test_an_engine_that_returns_nonsense_is_refused(engine, message):
-    with pytest.raises(InputError, match=message):
-        extract_features(engine, load_model("simulated"), QUESTIONS)
-
-
-def test_a_probe_on_the_simulated_model_finds_mu_on_new_questions():
-    questions = [Question(f"q{i}", "?", Answer("short", "yes")) for i in range(900)]
-    mu = np.array([true_mu(question.id) for question in questions])
-    model = load_model("simulated")
-    features = extract_features(SimulatedEngine(model), model, questions)
-    total = np.full(600, 20)
-    probe = LinearProbe().fit(
-        features[:600], np.random.default_rng(0).binomial(total, mu[:600]), total
-    )
-    assert np.mean((probe.predict(features[600:]) - mu[600:]) ** 2) < 0.5 * mu.var()

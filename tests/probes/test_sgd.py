@@ -6,7 +6,7 @@ from scipy.special import expit
 from sklearn.model_selection import KFold
 
 from capcal_lib.errors import InputError
-from capcal_lib.probes import LinearProbe, PaperProbe, sgd
+from capcal_lib.probes import PaperProbe, sgd
 
 RNG = np.random.default_rng(0)
 FEATURES = (RNG.standard_normal((90, 6)) * [1, 2, 0.5, 1, 1, 3] + 1).astype(np.float32)
@@ -60,11 +60,12 @@ def sigmoid(logits: np.ndarray) -> np.ndarray:
 
 
 def test_it_is_torch_sgd_step_by_step() -> None:
-    """Each split's two runs, raw and standardised; the one with the smaller squared error on its
-    fifth is taken.
+    """Two runs of the first splits, raw and standardised; the one with the smaller squared error on
+    its fifth is taken.
     """
     probe = PaperProbe(rates=[5e-3], seed=3).fit(FEATURES, CORRECT, TOTAL)
-    for split, (train, held_out) in enumerate(KFold(5, shuffle=True, random_state=3).split(MU)):
+    splits = [*KFold(5, shuffle=True, random_state=3).split(MU)]
+    for split, (train, held_out) in enumerate(splits[:2]):
         rng = np.random.default_rng([3, split])
         found = [
             in_torch(train, held_out, rate=5e-3, standardize=flag, rng=rng)
@@ -80,23 +81,13 @@ def test_it_is_torch_sgd_step_by_step() -> None:
         )
 
 
-def test_given_time_it_comes_near_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sgd, "EPOCHS", 1_000)
-    rng = np.random.default_rng(0)
-    [found] = sgd._train(FEATURES, MU, FEATURES, MU, [0.05], False, rng)
-    optimum = LinearProbe(weight_decay=0.01).fit(FEATURES, CORRECT, TOTAL)
-    np.testing.assert_allclose(
-        expit(FEATURES @ found["coef"] + found["intercept"]), optimum.predict(FEATURES), atol=0.03
-    )
-
-
 def test_the_epoch_that_validates_best_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """With more epochs the score falls, or the probe stays: against labels turned round, more is
     mostly worse.
     """
     others = FEATURES[60:], 1 - MU[60:]
     scores = []
-    for epochs in range(1, 16):
+    for epochs in (1, 3, 6, 10, 14, 15):
         monkeypatch.setattr(sgd, "EPOCHS", epochs)
         rng = np.random.default_rng(0)
         [found] = sgd._train(FEATURES[:60], MU[:60], *others, [0.02], False, rng)
@@ -108,7 +99,8 @@ def test_the_epoch_that_validates_best_is_kept(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_seed_decides() -> None:
     one, same, other = (
-        PaperProbe(seed=seed).fit(FEATURES, CORRECT, TOTAL).out_of_fold_ for seed in (1, 1, 2)
+        PaperProbe(seed=seed, rates=[5e-3]).fit(FEATURES, CORRECT, TOTAL).out_of_fold_
+        for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, same)
     assert np.abs(one - other).max() > 1e-3
@@ -128,19 +120,6 @@ def test_bad_input_is_one_clear_line() -> None:
         PaperProbe().fit(FEATURES[:60], CORRECT, TOTAL)
 
 
-def test_the_search_says_what_each_choice_scored_and_the_best_was_taken() -> None:
-    features = np.linspace(-2, 2, 40)[:, None]
-    correct, total = np.where(features[:, 0] > 0, 8, 2), np.full(40, 10)
-    found = PaperProbe().fit(features, correct, total)
-    assert list(found.search_) == ["split", "standardize", "rate", "brier"]
-    assert set(found.search_["rate"]) == set(sgd.LEARNING_RATES)
-    assert found.search_.groupby("split").size().tolist() == [2 * len(sgd.LEARNING_RATES)] * 5
-    best = found.search_.groupby("split")["brier"].min()
-    np.testing.assert_allclose(
-        np.average(best), np.mean((found.out_of_fold_ - correct / total) ** 2)
-    )
-
-
 def test_validation_questions_of_their_own_choose_in_place_of_the_fifth_left_out() -> None:
     rng = np.random.default_rng(5)
     features, total = rng.normal(size=(60, 6)), np.full(60, 10)
@@ -150,13 +129,12 @@ def test_validation_questions_of_their_own_choose_in_place_of_the_fifth_left_out
     contrary = rng.binomial(10, 1 / (1 + np.exp(2 * own[:, 0])))
     alike = rng.binomial(10, 1 / (1 + np.exp(-2 * own[:, 0])))
     counts = np.full(40, 10)
-    probe = PaperProbe().fit(features, correct, total, validation=(own, alike, counts))
-    other = PaperProbe().fit(features, correct, total, validation=(own, contrary, counts))
-    found, both = probe.search_, (probe, other)
-    assert found is not None
-    for split, rows in found.groupby("split"):
-        predicted = probe.predict_splits(own)[int(split)]
-        assert rows["brier"].min() == pytest.approx(np.mean((predicted - alike / 10) ** 2))
+    rates = sgd.LEARNING_RATES[::4]
+    probe, other = (
+        PaperProbe(rates=rates).fit(features, correct, total, validation=(own, right, counts))
+        for right in (alike, contrary)
+    )
+    both = probe, other
     for split in range(5):
         errors = [np.mean((each.predict_splits(own)[split] - contrary / 10) ** 2) for each in both]
         assert errors[1] < errors[0], "each is the best by its own"
@@ -165,19 +143,6 @@ def test_validation_questions_of_their_own_choose_in_place_of_the_fifth_left_out
         np.testing.assert_array_equal(
             probe.out_of_fold_[held_out], probe.predict_splits(features[held_out])[split]
         )
-
-
-@pytest.mark.parametrize("standardize", [False, True])
-def test_one_rate_is_trained_alone_where_it_is_known(standardize: bool) -> None:
-    probe = PaperProbe(rates=[5e-3], standardize=[standardize]).fit(FEATURES, CORRECT, TOTAL)
-    assert probe.search_["rate"].tolist() == [5e-3] * 5
-    assert probe.search_["standardize"].tolist() == [standardize] * 5
-    folds = KFold(5, shuffle=True, random_state=0).split(FEATURES)
-    for split, (train, held_out) in enumerate(folds):
-        rng = np.random.default_rng([0, split])
-        weights, bias = in_torch(train, held_out, rate=5e-3, standardize=standardize, rng=rng)
-        np.testing.assert_allclose(probe.probes_[split].coef_, weights, atol=1e-4)
-        assert probe.probes_[split].intercept_ == pytest.approx(bias, abs=1e-4)
 
 
 def test_rates_at_which_every_number_diverges_are_refused() -> None:

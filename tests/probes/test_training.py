@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.verdicts import grade_run, read_verdicts
-from capcal_lib.manifests import load_dataset
+from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.probe_names import read_column
 from capcal_lib.probes import (
-    PaperProbe,
     TunedProbe,
     keep_predictions,
     nearest_probe,
@@ -20,119 +17,58 @@ from capcal_lib.probes import (
     train,
     training_data,
 )
-from capcal_lib.probes.features import extract, read_features
+from capcal_lib.probes.features import read_features
 from capcal_lib.results import load_results
-from capcal_lib.runs import Run, find_run
-from capcal_lib.sampling.draw import sample
-
-MODEL, SET = "simulated", "mini-exam"
-PROBE = load_dataset(SET).probe
-
-
-def make(
-    store: Path, *, dataset: str = SET, split: str | None = None, k: int = 3, limit: int = 20
-) -> Path:
-    folder = sample(MODEL, dataset, split=split, k=k, limit=limit, store=store).run.folder
-    grade_run(Run(folder))
-    return folder
-
-
-def with_states(store: Path, **options: object) -> Path:
-    folder = make(store, **options)  # type: ignore[arg-type]
-    extract(Run(folder))
-    return folder
-
-
-def change(run: Path, **identity: str) -> None:
-    """Make a run one of another identity."""
-    record = Run(run).record
-    other = record.model_copy(update={"identity": record.identity.model_copy(update=identity)})
-    (run / "run.json").write_text(other.model_dump_json())
-    run.rename(run.with_name(other.identity.key))
+from capcal_lib.runs import find_run
+from tests.probes.stores import MODEL, OTHER, PROBE, SET, change, make, with_states
 
 
 def test_training_questions_have_hidden_states_and_a_scored_sample(tmp_path: Path) -> None:
     run = with_states(tmp_path, split="train", k=1, limit=10)
-    assert (training_data(Run(run))[0]["total"] == 1).all()
+    assert (training_data(run)[0]["total"] == 1).all()
     make(tmp_path, split="train", k=3, limit=12)  # two questions more, without hidden states
-    questions, features = training_data(Run(run))
-    names, matrix = read_features(Run(run))
+    questions, features = training_data(run)
+    names, matrix = read_features(run)
     assert questions.index.tolist() == names
     assert (questions["total"] == 3).all()
     np.testing.assert_array_equal(features, matrix)
-    verdicts = read_verdicts(Run(run))
+    verdicts = read_verdicts(run)
     right = (verdicts["verdict"] == "correct").groupby(verdicts["question_id"]).sum()
     assert questions["correct"].tolist() == right[names].tolist()
 
 
-@pytest.mark.parametrize("recipe", ["tuned", "paper"])
-def test_predictions_are_those_of_probes_trained_on_training_splits(
-    tmp_path: Path, recipe: str
-) -> None:
-    runs = {
-        name: with_states(tmp_path, dataset=name, split="train", limit=40)
-        for name in (SET, "mini-arithmetic")
-    }
-    ids, features = read_features(Run(with_states(tmp_path)))
-    keep_predictions(tmp_path, MODEL, recipe=recipe)  # type: ignore[arg-type]
-    tested = find_run(tmp_path, MODEL, SET, "test")
-    predicted, stale = predictions_of(tested, recipe=recipe)  # type: ignore[arg-type]
-    assert predicted.index.tolist() == [*ids]
-    assert stale == []
-    assert {read_column(name)[0] for name in predicted} == {
-        load_dataset(name).probe for name in runs
-    }
-    assert predicted.shape[1] == len(runs) * (5 if recipe == "paper" else 1)
-    estimator = TunedProbe if recipe == "tuned" else PaperProbe
-    for dataset, run in runs.items():
-        questions, matrix = training_data(Run(run))
-        probe = estimator().fit(matrix, questions["correct"], questions["total"])
-        columns = [
-            name for name in predicted if read_column(name)[0] == load_dataset(dataset).probe
-        ]
-        np.testing.assert_allclose(
-            predicted[columns].to_numpy().T, probe.predict_splits(features), atol=1e-7
-        )
-        trained = train(Run(run), recipe=recipe)  # type: ignore[arg-type]
-        np.testing.assert_allclose(trained.out_of_fold_, probe.out_of_fold_)
-    if recipe == "paper":
-        first, second, *_ = predicted.to_numpy().T
-        assert not np.allclose(first, second)
+def test_predictions_are_those_of_probes_trained_on_training_splits(mixed: Path) -> None:
+    keep_predictions(mixed, MODEL)
+    tested = find_run(mixed, MODEL, SET, "test")
+    ids, features = read_features(tested)
+    predicted, _ = predictions_of(tested)
+    assert predicted.index.tolist() == ids
+    assert sorted(predicted) == ["Probe (Mini capitals)", PROBE]
+    for dataset, column in ((SET, PROBE), (OTHER, "Probe (Mini capitals)")):
+        questions, matrix = training_data(find_run(mixed, MODEL, dataset, "train"))
+        probe = TunedProbe().fit(matrix, questions["correct"], questions["total"])
+        np.testing.assert_allclose(predicted[column], probe.predict(features), atol=1e-7)
 
 
-def test_a_question_without_hidden_states_has_no_prediction(tmp_path: Path) -> None:
-    with_states(tmp_path, split="train")
-    run = with_states(tmp_path, limit=5)
-    make(tmp_path, limit=8)
-    keep_predictions(tmp_path, MODEL)
-    predicted, _ = predictions_of(Run(run))
-    assert predicted.index.tolist() == read_features(Run(run))[0]
-    assert load_results(tmp_path, MODEL)[PROBE].isna().sum() == 3
+def test_a_question_without_hidden_states_has_no_prediction(store: Path) -> None:
+    make(store, limit=23)
+    keep_predictions(store, MODEL)
+    run = find_run(store, MODEL, SET, "test")
+    assert predictions_of(run)[0].index.tolist() == read_features(run)[0]
+    assert load_results(store, MODEL)[PROBE].isna().sum() == 3
 
 
 def test_an_unknown_recipe_is_refused() -> None:
-    known = "known: paper, tuned"
-    with pytest.raises(InputError, match=f"unknown recipe 'best'; {known}"):
+    with pytest.raises(InputError, match="unknown recipe 'best'; known: paper, tuned"):
         train(find_run(RECORDED_RUNS, MODEL, SET, "train"), recipe="best")  # type: ignore[arg-type]
 
 
-def test_a_probe_of_no_run_is_refused() -> None:
-    for recipe in ("tuned", "paper"):
-        with pytest.raises(
-            InputError, match="a probe needs at least one run to train on; got none"
-        ):
-            train(recipe=recipe)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("setting", ["weights", "prompt_template"])
-def test_a_probe_of_other_weights_or_prompts_is_refused(tmp_path: Path, setting: str) -> None:
-    with_states(tmp_path)
-    run = with_states(tmp_path, split="train")
-    keep_predictions(tmp_path, MODEL)
-    change(run, **{setting: "another"})
+def test_a_probe_of_other_weights_or_prompts_is_refused(store: Path, setting: str) -> None:
+    change(find_run(store, MODEL, SET, "train"), **{setting: "another"})
     differ = f"a probe trained on .* cannot predict .*: they differ in {setting}: another / "
     with pytest.raises(InputError, match=differ):
-        keep_predictions(tmp_path, MODEL)
+        keep_predictions(store, MODEL)
 
 
 def test_the_nearest_probe_is_real_and_chosen_by_its_training_set() -> None:

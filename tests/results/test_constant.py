@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.metrics import COMPARISON_VERDICTS, adjusted, gains
+from capcal_lib.metrics import adjusted, gains
 from capcal_lib.metrics.comparisons import bounds_over_constant
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import (
@@ -86,31 +86,24 @@ def test_verdicts_are_counted_by_kind_better_of_those_that_could_be_won() -> Non
     assert counts["could be won"].sum() < counts["cases"].sum() == len(twice)
 
 
-def test_counts_of_kinds_and_verdicts_are_whole() -> None:
-    judged = compare_with_constant(made())
-    counts = judged.groupby("kind", observed=False)["verdict"].value_counts().unstack()
-    assert tuple(counts.index) == KINDS
-    assert {*counts} == {*COMPARISON_VERDICTS}
-    assert counts.to_numpy().sum() == len(judged) == 8
-
-
-@pytest.mark.parametrize(
-    ("method", "dataset", "kind"),
-    [
-        ("Probe (TriviaQA + GSM8K)", "gsm8k", "probe of several data sets"),
-        ("Probe (MATH)", "math500", "probe of the data set"),
-        ("Probe (GSM8K)", "math500", "probe of the domain"),
-        ("Probe (TriviaQA)", "math500", "probe of another domain"),
-        ("Response consistency", "gsm8k", "response consistency"),
-        ("Verbalized confidence", "gsm8k", "verbalized confidence"),
-        ("P(True)", "gsm8k", "P(True)"),
-        ("mine", "gsm8k", "other"),
-    ],
-)
-def test_kinds_of_methods(method: str, dataset: str, kind: str) -> None:
-    index = pd.MultiIndex.from_tuples([(dataset, "a")], names=["dataset", "question_id"])
-    results = pd.DataFrame({"correct": 1, "total": 2, method: 0.5}, index)
-    assert cases_of(results).loc[(dataset, method), "kind"] == kind
+def test_kinds_of_methods() -> None:
+    index = pd.MultiIndex.from_product([["gsm8k", "math500"], ["a"]])
+    index.names = ["dataset", "question_id"]
+    several = "Probe (TriviaQA + GSM8K)"
+    columns = ["P(True)", "Response consistency", "mine", several, "Probe (GSM8K)"]
+    results = pd.DataFrame(
+        dict.fromkeys(["correct", "total", *columns, "Probe (MATH)"], 0.5), index
+    )
+    kinds = cases_of(results)["kind"]
+    assert kinds["gsm8k"].to_dict() == {
+        "P(True)": "P(True)",
+        "Response consistency": "response consistency",
+        "mine": "other",
+        several: "probe of several data sets",
+        "Probe (GSM8K)": "probe of the data set",
+        "Probe (MATH)": "probe of the domain",
+    }
+    assert kinds["math500"]["Probe (MATH)"] == "probe of the data set"
 
 
 def test_a_data_set_on_which_nothing_differs_has_no_case_and_empty_results_have_none() -> None:

@@ -65,13 +65,6 @@ def test_nothing_is_listed_of_nothing(columns: list[str]) -> None:
     assert [*listed.index.names] == [*INDEX.names]
 
 
-def test_a_number_of_a_method_is_the_mean_over_its_members_and_not_that_of_their_mean() -> None:
-    listed = estimates(TABLE.iloc[[0]], "Probe (MATH)")
-    squares = ((listed["confidence"] - 0.25) ** 2).groupby(listed["member"]).mean().mean()
-    assert squares == pytest.approx((0.15**2 + 0.05**2) / 2)
-    assert ((listed["confidence"].mean() - 0.25) ** 2) == pytest.approx(0.05**2)
-
-
 def test_terms_are_means_over_the_members_that_predicted_a_question() -> None:
     terms = brier_terms(TABLE, protocol="paper")["Probe (MATH)"]
     first = ((0.1 - 0.25) ** 2 + (0.3 - 0.25) ** 2) / 2

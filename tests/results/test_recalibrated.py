@@ -4,13 +4,11 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import Calibrator
-from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import (
     best_constant,
     brier_terms,
     compare_recalibrated,
     estimates,
-    load_results,
     recalibrate,
     score,
     subjects,
@@ -32,15 +30,27 @@ def made(questions: int = 300, dataset: str = "gsm8k") -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def recorded() -> pd.DataFrame:
-    return load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam", "mmlu"])
+def small(loaded_once: pd.DataFrame) -> pd.DataFrame:
+    """Results on a set in subjects, and on one without."""
+    return loaded_once.loc[["mini-exam", "mmlu"]]
 
 
-def test_a_naive_definition_gives_the_same_confidences(recorded: pd.DataFrame) -> None:
-    recalibrated = recalibrate(recorded)
+@pytest.fixture(scope="module")
+def recalibrated(small: pd.DataFrame) -> pd.DataFrame:
+    return recalibrate(small)
+
+
+@pytest.fixture(scope="module")
+def judged(small: pd.DataFrame) -> pd.DataFrame:
+    return compare_recalibrated(small).set_index(["dataset", "method"])
+
+
+def test_a_naive_definition_gives_the_same_confidences(
+    small: pd.DataFrame, recalibrated: pd.DataFrame
+) -> None:
     for dataset in ("mini-exam", "mmlu"):
-        own = estimates(recorded.loc[[dataset]], "P(True)")
-        groups = subjects(recorded.loc[[dataset]])
+        own = estimates(small.loc[[dataset]], "P(True)")
+        groups = subjects(small.loc[[dataset]])
         fold = folds_of(groups, 5)[own.index]
         assert groups.groupby(folds_of(groups, 5)).unique().explode().is_unique, "whole subjects"
         for question in own.index[:3]:
@@ -52,12 +62,14 @@ def test_a_naive_definition_gives_the_same_confidences(recorded: pd.DataFrame) -
             assert recalibrated.loc[question, "P(True)"] == pytest.approx(expected[0])
 
 
-def test_no_question_helps_to_recalibrate_itself_or_its_subject(recorded: pd.DataFrame) -> None:
-    before = recalibrate(recorded)["P(True)"]
-    own = recorded.loc[["mmlu"]]
+def test_no_question_helps_to_recalibrate_itself_or_its_subject(
+    small: pd.DataFrame, recalibrated: pd.DataFrame
+) -> None:
+    before = recalibrated["P(True)"]
+    own = small.loc[["mmlu"]]
     groups = subjects(own)
     subject = own.index[groups == groups.iloc[0]]
-    changed = recorded.copy()
+    changed = small[["correct", "total", "P(True)"]].copy()
     changed.loc[subject, "correct"] = changed.loc[subject, "total"]
     after = recalibrate(changed)["P(True)"]
     pd.testing.assert_series_equal(before[subject], after[subject])
@@ -73,29 +85,25 @@ def test_a_level_is_mended_and_what_knows_nothing_becomes_the_constant() -> None
     assert score(results)["brier"]["gsm8k"]["P(True)"] == before["P(True)"], "a copy"
 
 
-def test_the_order_of_the_rows_is_of_no_matter(recorded: pd.DataFrame) -> None:
-    shuffled = recalibrate(recorded.sample(frac=1, random_state=0)).loc[recorded.index]
-    pd.testing.assert_frame_equal(shuffled, recalibrate(recorded), check_exact=False)
-
-
-def test_votes_are_judged_by_the_samples_that_did_not_vote(recorded: pd.DataFrame) -> None:
-    recalibrated = recalibrate(recorded)
+def test_votes_are_judged_by_the_samples_that_did_not_vote(
+    small: pd.DataFrame, recalibrated: pd.DataFrame, judged: pd.DataFrame
+) -> None:
     terms = brier_terms(recalibrated)[VOTES].dropna()
     judges = estimates(recalibrated, VOTES).loc[terms.index]
     mu = judges["correct"] / judges["total"]
     expected = (judges["confidence"] - mu) ** 2 - mu * (1 - mu) / (judges["total"] - 1)
     assert terms.tolist() == pytest.approx(expected.tolist())
-    judged = compare_recalibrated(recorded).set_index(["dataset", "method"])
-    constant = best_constant(recorded)[terms.index]
+    constant = best_constant(small)[terms.index]
     gain = (constant - mu) ** 2 - (judges["confidence"] - mu) ** 2  # their noise is the same
     found = judged.loc[("mini-exam", VOTES), "estimate"]
     assert found == pytest.approx(gain["mini-exam"].mean())
 
 
-def test_probes_have_learned_from_labels_and_are_not_judged_again(recorded: pd.DataFrame) -> None:
-    assert recorded.filter(like="Probe").notna().any(axis=None)
-    kinds = {*compare_recalibrated(recorded)["method"]}
-    assert kinds == {"Verbalized confidence", "P(True)", VOTES}
+def test_probes_have_learned_from_labels_and_are_not_judged_again(
+    small: pd.DataFrame, judged: pd.DataFrame
+) -> None:
+    assert small.filter(like="Probe").notna().any(axis=None)
+    assert {*judged.index.unique("method")} == {"Verbalized confidence", "P(True)", VOTES}
 
 
 def test_too_few_questions_are_not_scored() -> None:

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import may_be_best
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probe_names import read_column
 from capcal_lib.results import (
@@ -68,25 +67,6 @@ def test_terms_by_hand() -> None:
     np.testing.assert_allclose(terms["Uniform random"], [1 / 3 - 3 / 12, 1 / 3, 1 / 3, NAN])
 
 
-def test_two_scored_samples_are_enough_and_one_is_not() -> None:
-    table = results({"a": [1, 2, 0.5, 1], "b": [1, 1, 0.5, 1], "c": [0, 0, 0.5, 1]})
-    terms = brier_terms(table).loc["mini-exam"]
-    np.testing.assert_allclose(terms["P(True)"], [-1 / 4, NAN, NAN])
-    np.testing.assert_allclose(terms["Oracle RC"], [1 / 2, NAN, NAN])
-    np.testing.assert_allclose(terms["Oracle CC"], [0, NAN, NAN])
-
-
-def test_where_nothing_can_be_compared_all_that_is_there_may_be_best() -> None:
-    empty = pd.DataFrame({"a": [NAN, NAN], "b": [NAN, NAN]})
-    assert may_be_best(empty) == may_be_best(pd.DataFrame()) == set()
-    assert may_be_best(empty.assign(a=[0.1, 0.2])) == {"a"}
-    apart = pd.DataFrame({"a": [0.1, NAN], "b": [NAN, 0.9]})
-    assert may_be_best(apart) == {"a", "b"}
-    clusters = pd.Series(["x", "y", "z"])
-    assert may_be_best(apart.reindex(range(3)), clusters) == {"a", "b"}
-    assert may_be_best(pd.DataFrame({"good": [0.1, 0.2] * 20, "bad": [0.6, 0.5] * 20})) == {"good"}
-
-
 def test_the_papers_protocol_is_plug_in_and_fills_gaps_with_one_half() -> None:
     terms = brier_terms(FOUR, protocol="paper").loc["mini-exam"]
     np.testing.assert_allclose(terms["Verbalized confidence"], [1 / 16, 1 / 4, 1 / 4, NAN])
@@ -95,12 +75,6 @@ def test_the_papers_protocol_is_plug_in_and_fills_gaps_with_one_half() -> None:
     assert (
         brier_terms(never, protocol="paper")["Verbalized confidence"].isna().all()
     )  # never asked is no gap
-
-
-def test_votes_of_too_few_samples_are_no_gap_of_the_papers_protocol() -> None:
-    votes = FOUR.rename(columns={"Verbalized confidence": "Response consistency"})
-    terms = brier_terms(votes, protocol="paper").loc["mini-exam", "Response consistency"]
-    np.testing.assert_allclose(terms, [1 / 16, NAN, NAN, NAN])
 
 
 def test_scores_by_hand() -> None:
@@ -160,13 +134,6 @@ def test_a_probe_of_the_papers_recipe_has_the_mean_of_five_scores() -> None:
     assert "spread" not in score(FOUR)
 
 
-def test_columns_that_are_no_probes_are_never_averaged() -> None:
-    own = FOUR.assign(**{"Notes [0]": 0.1, "Notes [1]": 0.3})
-    assert methods(own)[-2:] == ["Notes [0]", "Notes [1]"]
-    terms = brier_terms(own, protocol="paper").loc["mini-exam", ["Notes [0]", "Notes [1]"]]
-    np.testing.assert_allclose(terms.iloc[0], [(0.1 - 0.75) ** 2, (0.3 - 0.75) ** 2])
-
-
 def test_the_error_of_pass_at_1_is_the_score_of_the_main_table() -> None:
     """By the paper's protocol they are one number, of which two pages show each."""
     results = load_results(
@@ -210,7 +177,7 @@ def test_of_fewer_than_ten_questions_nothing_is_called_best() -> None:
     assert score(results(questions))["may_be_best"].isna().all()
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3)
 @given(st.permutations(list(range(12))))
 def test_neither_the_order_of_rows_nor_other_data_sets_change_a_score(order: list[int]) -> None:
     rng = np.random.default_rng(3)
@@ -224,19 +191,6 @@ def test_neither_the_order_of_rows_nor_other_data_sets_change_a_score(order: lis
     shuffled = score(some.iloc[order])
     columns = ["brier", "plug_in", "missing", "questions"]
     pd.testing.assert_frame_equal(shuffled[columns], alone[columns])
-
-
-@settings(max_examples=5, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_names_of_questions_do_not_change_a_score(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    some = results(
-        {f"q{i:02}": [rng.integers(0, 9), 8, rng.random(), rng.random()] for i in range(12)}
-    )
-    names = dict(
-        zip(some.index.levels[1], rng.permutation([f"other {i}" for i in range(12)]), strict=True)
-    )
-    pd.testing.assert_frame_equal(score(some.rename(index=names, level="question_id")), score(some))
 
 
 def test_empty_results_have_no_scores() -> None:

@@ -145,7 +145,7 @@ def test_verdicts_that_came_with_samples_are_those_of_both(
     for store in two:
         [run] = map(Run, list_runs(store))
         verdicts = read_verdicts(run).assign(reason="given")
-        write_verdicts(run, [verdicts], GIVEN)
+        write_verdicts(run, verdicts, GIVEN)
     merge(tmp_path / "all", two)
     [run] = map(Run, list_runs(tmp_path / "all"))
     assert len(read_verdicts(run)) == 22

@@ -76,7 +76,7 @@ def test_verdicts_of_another_grader_are_stale_but_not_those_given_with_the_sampl
     stale = f"stale: grader {GRADER_VERSION}, now another"
     assert run_status(run, "another")["verdicts"] == stale
     verdicts = read_verdicts(run)
-    write_verdicts(run, [verdicts], GIVEN)
+    write_verdicts(run, verdicts, GIVEN)
     assert run_status(run, "another")["verdicts"] == "yes"
 
 
