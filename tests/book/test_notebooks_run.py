@@ -306,7 +306,7 @@ def test_a_budget_is_at_most_half_of_the_samples() -> None:
 
 def test_no_rule_solves_a_question_that_is_never_solved() -> None:
     page = run_cells("06_budget_allocation", "rates", dataset="aime25")
-    assert {*page["rates"].loc["aime25"].stack().dropna()} == {0.0}
+    assert {*page["rates"].loc["AIME25"].stack().dropna()} == {0.0}
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from capcal_lib.manifests import load_model
 from capcal_lib.probes import LinearProbe, linear
 from capcal_lib.probes.features import extract_features
 from capcal_lib.questions import Answer, Question
-from capcal_lib.questions.prompts import answer_messages
+from capcal_lib.questions.prompts import ask_for_answer, load_prompts
 from capcal_lib.sampling.engines import Engine, Request
 
 
@@ -214,5 +214,5 @@ def test_features_are_read_at_the_answer_prompt_in_the_order_of_the_questions():
     assert features.dtype == np.float32
     assert features[:, 0].tolist() == [3, 2, 1]
     assert [r.messages for r in engine.requests] == [
-        answer_messages(q, model.prompt_style) for q in QUESTIONS[::-1]
+        ask_for_answer(q, load_prompts(model.prompt_style)) for q in QUESTIONS[::-1]
     ]
