@@ -213,6 +213,15 @@ def test_every_make_target_shown_exists():
     assert shown <= set(targets)
 
 
+def test_every_promise_has_its_test():
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    promised = re.findall(r"\| `(\S+\.py)::(\w+)` \|$", table, flags=re.MULTILINE)
+    assert promised
+    for place, name in promised:
+        source = (ROOT / "tests" / place).read_text(encoding="utf-8")
+        assert f"\ndef {name}(" in source, (place, name)
+
+
 def test_every_notebook_shown_exists():
     shown = {line.split()[1] for _, line in console_lines() if "papermill" in line}
     assert shown
