@@ -34,7 +34,7 @@ import psutil
 
 from capcal_lib.manifests import Sampling, load_model
 from capcal_lib.questions import Answer, Question, load_questions
-from capcal_lib.questions.prompts import answer_messages
+from capcal_lib.questions.prompts import ask_for_answer, load_prompts
 from capcal_lib.sampling.engines import Engine, Failure, Request
 from capcal_lib.sampling.weights import ensure_weights
 
@@ -71,11 +71,11 @@ def prompts(samples: int) -> dict[str, tuple[list[Request], Sampling]]:
     indices = tuple(range(samples))
     return {
         "with examples": (
-            [Request(one, answer_messages(one, "short"), indices) for one in few_shot],
+            [Request(one, ask_for_answer(one, load_prompts("short")), indices) for one in few_shot],
             Sampling(temperature=0.8, max_tokens=24, context_tokens=2_048),
         ),
         "reasoning": (
-            [Request(one, answer_messages(one, "paper"), indices) for one in clerk],
+            [Request(one, ask_for_answer(one, load_prompts("paper")), indices) for one in clerk],
             Sampling(temperature=0.8, max_tokens=48, context_tokens=2_048),
         ),
     }
