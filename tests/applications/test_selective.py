@@ -1,10 +1,11 @@
 """Selective prediction: the area by brute force over orders, and its interval."""
 
 from itertools import pairwise, permutations, product
+from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.applications import risk_area_bounds, risk_area_terms
@@ -38,14 +39,13 @@ def test_area_is_the_mean_over_all_orders_that_ties_allow(rows):
 
 @settings(max_examples=25)
 @given(QUESTIONS, st.randoms(use_true_random=False))
-def test_only_the_order_of_confidences_and_not_that_of_rows_counts(rows, random):
-    shuffled = random.sample(rows, len(rows))
-    areas = [
-        risk_area_terms(stretch(np.array(table)[:, 0] / 3), np.array(table)[:, 1], 4).mean()
-        for table in (rows, shuffled)
-        for stretch in (np.asarray, np.square)
-    ]
-    assert areas == pytest.approx([areas[0]] * 4)
+@example([(0, 1), (2, 3), (1, 4)], Random(0))
+def test_a_term_follows_its_question_and_only_the_order_of_confidences_counts(rows, random):
+    levels, correct = np.array(rows).T
+    terms = risk_area_terms(levels / 3, correct, 4)
+    places = random.sample(range(len(rows)), len(rows))
+    shuffled = risk_area_terms(np.square(levels / 3)[places], correct[places], 4)
+    assert shuffled == pytest.approx(terms[places])
 
 
 def test_a_constant_says_nothing():

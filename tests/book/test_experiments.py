@@ -3,9 +3,10 @@ import re
 
 import pandas as pd
 
-from capcal_lib.book.experiments import evenly, guess_data, recorded_answers, widget
+from capcal_lib.book.experiments import evenly, first_lines, guess_data, recorded_answers, widget
 from capcal_lib.book.tables import Html
 from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 from capcal_lib.runs import open_runs
 
@@ -33,3 +34,9 @@ def test_answers_and_guesses_are_those_of_the_store() -> None:
     assert [one["correct"] for one in guesses["questions"]] == ten["correct"].tolist()
     assert guesses["methods"] == {"P(True)": ten["P(True)"].round(3).tolist()}
     assert isinstance(pd.Series(guesses["colors"])["P(True)"], str)
+
+
+def test_a_question_of_several_lines_is_shown_by_its_first() -> None:
+    key = ("mini-exam", load_questions("mini-exam")[0].id)
+    [line] = first_lines(pd.MultiIndex.from_tuples([key], names=["dataset", "question_id"]))
+    assert line == "What is the capital of Morocco?"  # and four choices

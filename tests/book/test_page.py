@@ -45,10 +45,12 @@ def test_a_page_of_a_model_without_samples_shows_the_paper_and_ends(
     shown: list[Any] = []
     monkeypatch.setattr("IPython.display.display", shown.append)
     with pytest.raises(EndOfPage) as ended:
-        show_runs(page_of("gpt-oss-20b"), printed=["table-4", "table-2"])
-    means, scores = [table.html for table in shown]
+        show_runs(page_of("gpt-oss-20b"), printed=["table-4", "table-2", "figure-10"])
+    means, scores, solved = [table.html for table in shown]
     assert "0.9338" in means  # on MATH-500
     assert "0.0267" in scores
+    assert 'class="evidence reported"' in scores
+    assert 'class="evidence read-off"' in solved  # from a curve
     [reason] = ended.value._render_traceback_()
     assert "capcal reproduce --model gpt-oss-20b --store runs/local" in reason
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.verdicts import read_verdicts
+from capcal_lib.grading.verdicts import read_verdicts, write_verdicts
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import (
     TunedProbe,
@@ -35,6 +35,11 @@ def test_training_questions_have_hidden_states_and_a_scored_sample(tmp_path: Pat
     verdicts = read_verdicts(run)
     right = (verdicts["verdict"] == "correct").groupby(verdicts["question_id"]).sum()
     assert questions["correct"].tolist() == right[names].tolist()
+    verdicts.loc[verdicts["question_id"] == names[0], "verdict"] = "not_scored"
+    write_verdicts(run, verdicts, "1")
+    questions, features = training_data(run)
+    assert questions.index.tolist() == names[1:]
+    np.testing.assert_array_equal(features, matrix[1:])
 
 
 def test_predictions_are_those_of_probes_trained_on_training_splits(mixed: Path) -> None:
