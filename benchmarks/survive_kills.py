@@ -147,9 +147,9 @@ def _cut_one(store: Path, rng: random.Random, figures: Figures) -> Path | None:
 
 
 def _refuse(command: list[str], path: Path) -> None:
-    """See that the command names a file that was cut, in one line, and delete the file."""
+    """See that the command names a file that was cut, in its last line, and delete the file."""
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    (line,) = done.stderr.splitlines()
+    *_, line = done.stderr.splitlines()  # after what vLLM says as it opens
     if done.returncode != 2 or path.name not in line:
         raise RuntimeError(f"{path.name} was cut, and the command said: {line}")
     path.unlink()
