@@ -16,8 +16,9 @@ const answers = [
   [/which (method|confidence)|\blabels\b|unlabell?ed/, "guide/which_method"],
   [/what holds|claims?\b/, "notebooks/09_statements"],
   [/\bhelps?\b/, "notebooks/10_uses"],
-  [/^\W*(brier( scores?)?|temperature)\W*$/, "theory/definitions"],
-  [/gpt-oss|olmo|qwen3|\bresults\b/, "notebooks/04_main_table"],
+  [/^\W*(brier( scores?)?|temperature)\W*$|response.*capability/, "theory/definitions"],
+  [/\bresults\b/, "notebooks/04_main_table"],
+  [/gpt-oss|olmo|qwen3/, "notebooks/16_printed"],
 ];
 
 const question = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase();

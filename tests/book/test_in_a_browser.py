@@ -327,6 +327,8 @@ def test_search_finds_the_page_first(browser: Any) -> None:
         "how many samples": "02_k_eval_choice",
         "which method": "which_method",
         "does it help": "10_uses",
+        "gpt-oss-20b": "16_printed",
+        "response against capability": "theory/definitions",
     }
     found = {words: hits(browser, words)[0] for words in wanted}
     assert {words: page for words, page in wanted.items() if page not in found[words]} == {}, found
