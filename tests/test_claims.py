@@ -205,6 +205,20 @@ def test_sides_are_reduced_and_equal_numbers_hold_where_a_claim_says_so() -> Non
     assert set(results["not above"]) == {"holds"}
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "result"),
+    [(0.2, 0.22, "holds"), (0.2, 0.219, "hidden by rounding"), (0.22, 0.2, "fails")],
+)
+def test_numbers_differ_by_the_rounding_of_both(
+    low: float, high: float, result: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = {"method": ["low", "high"], "value": [low, high], "precision": 0.01}
+    table = pd.DataFrame(rows).assign(model="m", dataset="d", table="t")
+    monkeypatch.setattr(claims_module, "printed_numbers", lambda: table)
+    claims = pd.DataFrame([{"tables": ["t"], "pairs": [["method == 'low'", "method == 'high'"]]}])
+    assert compare_printed(claims)["result"].tolist() == [result]
+
+
 def test_what_verbalized_and_p_true_are_worth_depends_on_the_model_in_print() -> None:
     """Counted naively over the cells of table 2."""
     claim = load_claims().loc[["Verbalized, P(True): their worth depends on the model"]]

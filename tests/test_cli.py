@@ -16,7 +16,9 @@ from hashlib import sha256
 from importlib.metadata import version
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import typer
@@ -79,6 +81,20 @@ def test_a_run_from_sample_to_confidence(tmp_path: Path, capcal: Capcal) -> None
     assert (status, "use either --method, or --from FILE with --name NAME" in err) == (2, True)
     assert "5 questions" in capcal("features", *where)[1]
     assert len(read_samples(Run(list_runs(tmp_path)[0]))) == 5 * 4
+
+
+def test_a_method_that_gives_no_confidence_has_failed(
+    tmp_path: Path, capcal: Capcal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(self: object, requests: list[object], words: list[str], *_: object) -> tuple[Any, Any]:
+        return np.full((len(requests), len(words)), np.nan), np.ones(len(requests))
+
+    where = (*SIMULATED, "--store", tmp_path)
+    capcal("sample", *where, "--k", 1, "--limit", 3)
+    monkeypatch.setattr(SimulatedEngine, "next_token_logprobs", told)
+    status, out, err = capcal("confidence", *where, "--method", "p-true")
+    assert (status, out) == (1, "p-true: 0 confidences kept, 3 missing; 3 tokens\n")
+    assert "3 are missing: the engine told the probability of no spelling of Yes" in err
 
 
 def test_a_setting_or_a_key_chooses_one_of_several_runs(tmp_path: Path, capcal: Capcal) -> None:

@@ -190,6 +190,8 @@ def test_cost_by_hand():
     assert allocate([0.9, 0.5, 0.5], 4, cost=[3, 2, 2]).tolist() == [1, 0, 0]
     assert allocate([1.0, 0.0, 0.5], 100, cost=[1, 1, 40]).tolist() == [1, 0, 2]
     assert allocate([0.5, 0.5], 3, cost=[10, 10]).tolist() == [0, 0]
+    # Beta(1, 1) gains 0.5/4, 0.167/4; Beta(0.6, 1.4) gains 0.3, 0.14, 0.084, 0.057.
+    assert allocate([0.5, 0.3], 8, cost=[4, 1], concentration=2).tolist() == [1, 4]
 
 
 @pytest.mark.parametrize(

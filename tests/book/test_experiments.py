@@ -3,7 +3,14 @@ import re
 
 import pandas as pd
 
-from capcal_lib.book.experiments import evenly, first_lines, guess_data, recorded_answers, widget
+from capcal_lib.book.experiments import (
+    evenly,
+    explorer_data,
+    first_lines,
+    guess_data,
+    recorded_answers,
+    widget,
+)
 from capcal_lib.book.tables import Html
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.questions import load_questions
@@ -34,6 +41,15 @@ def test_answers_and_guesses_are_those_of_the_store() -> None:
     assert [one["correct"] for one in guesses["questions"]] == ten["correct"].tolist()
     assert guesses["methods"] == {"P(True)": ten["P(True)"].round(3).tolist()}
     assert isinstance(pd.Series(guesses["colors"])["P(True)"], str)
+
+
+def test_a_missing_confidence_is_null_for_the_widget_of_scores() -> None:
+    results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["triviaqa"])
+    [shown] = explorer_data(results, ["triviaqa"])["sets"]
+    missing = results["Verbalized confidence"].isna()
+    assert missing.any()
+    for value, null in zip(shown["methods"]["Verbalized confidence"], missing, strict=True):
+        assert (value is None) == null
 
 
 def test_a_question_of_several_lines_is_shown_by_its_first() -> None:

@@ -40,6 +40,12 @@ def test_an_open_label_counts_on_neither_side() -> None:
     assert measured_error(labelled) == measured_error(labelled.dropna(subset="correct"))
 
 
+def test_labels_of_one_question_say_less_than_as_many_of_several() -> None:
+    apart = measured_error(LABELS.assign(question_id=range(len(LABELS))))
+    assert measured_error(LABELS).right < apart.right
+    assert measured_error(LABELS).wrong < apart.wrong
+
+
 def test_labels_of_wrong_answers_alone_measure_nothing() -> None:
     with pytest.raises(InputError, match="none of the labelled answers is right"):
         measured_error(LABELS[LABELS["correct"] == 0])

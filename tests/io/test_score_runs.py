@@ -160,3 +160,4 @@ def test_one_sample_a_question_takes_no_score_from_another_run(tmp_path: Path) -
     scored = score_models(tmp_path, ["simulated"])
     assert sum("accuracy" in line for line in scored.above) == 2
     assert {*pd.concat(scored.rows)["dataset"]} == {"mini-exam"}
+    assert not scored.table["simulated"].str.contains("[", regex=False).any(), "too few questions"

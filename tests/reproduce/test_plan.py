@@ -29,6 +29,13 @@ def test_tokens_are_read_off_the_papers_figures_where_there_are_no_samples(tmp_p
         assert row["basis"] == ("" if row["step"] == "hidden states" else "read off")
 
 
+def test_an_answer_has_at_most_the_tokens_of_its_data_set(tmp_path: Path) -> None:
+    order = small(tmp_path, model="smollm2-135m", datasets=["gsm8k"])
+    plan = make_plan(order, fetch=False).query("step in ('samples', 'verbalized')")
+    assert (plan["tokens"] == 256 * plan["requests"]).all()
+    assert {*plan["basis"]} == {"at most"}
+
+
 def test_a_plan_with_a_rate_needs_no_engine_no_address_and_no_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

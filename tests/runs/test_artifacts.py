@@ -151,6 +151,12 @@ def test_columns_of_another_type_are_refused(run: Run) -> None:
     pq.write_table(pa.table({"question_id": ids, "features": ids}), run.path(FEATURES))
     with pytest.raises(InputError, match="not a file of `capcal features`"):
         run.read(FEATURES)
+    path = run.path(CONFIDENCES, "p-true")
+    rows = CONFIDENCES.read(path)
+    place = rows.column_names.index("confidence")
+    write_table(path, rows.set_column(place, "confidence", rows["confidence"].cast(pa.string())))
+    with pytest.raises(InputError, match="not a file of `capcal confidence`"):
+        read_confidence(run, "p-true")
 
 
 def test_a_small_file_does_not_unpack_to_much(run: Run) -> None:
