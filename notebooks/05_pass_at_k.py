@@ -63,21 +63,23 @@ finding(
 # %%
 from capcal_lib.book.tables import titled
 
-cases = titled(judged[judged["rival"] == "Best constant"])
-cases["row"] = cases["method"] + " on " + cases["dataset"]
+cases = titled(judged[judged["rival"] == "Best constant"])[
+    ::-1
+]  # posterior first
+cases["place"] = cases["method"].str.split().str[-1] + "\n" + cases["dataset"]
 
-# %% tags=["picture"] label="fig-pass-at-k-gains" mystnb={"image": {"alt": "Gains with intervals around a line at zero, a row for plug-in and posterior on each data set."}}
+# %% tags=["picture"] label="fig-pass-at-k-gains" mystnb={"image": {"alt": "Gains with intervals around a line at zero, for posterior and plug-in on each data set."}}
 from capcal_lib import plots
 from matplotlib import pyplot as plt
 
 axes = plt.subplots()[1]
 colors = cases["method"].map(plots.RULE_COLORS)
-plots.mark_verdicts(axes, cases["row"], cases, color=colors)
-axes.axvline(0, color=plots.INK, linewidth=1)
-_ = axes.set_xlabel("squared error: constant minus probe")
+plots.mark_verdicts(axes, cases["place"], cases, color=colors, upright=True)
+axes.axhline(0, color=plots.INK, linewidth=1)
+_ = axes.set_ylabel("squared error: constant minus probe")
 
 # %% [markdown]
-# The squared error of pass@4 by the best constant, minus that by the probe, with 95 % intervals. Right of the line the probe is
+# The squared error of pass@4 by the best constant, minus that by the probe, with 95 % intervals. Above the line the probe is
 # better. Filled marks are significant after Holm's method, which allows for several comparisons.
 
 # %% [markdown]
@@ -261,7 +263,7 @@ show(held.join(means), caption, evidence=page.evidence)
 # the posterior at the largest $k$.
 
 # %% tags=["hide-cell", "solution"]
-# Above zero it promises too much. A plug-in treats hopeless questions as unlucky ones, so at large k it does
+# Above zero: too much. A plug-in treats hopeless questions as unlucky ones, so at large k it promises too much
 first = curves[curves["dataset"] == sets[0]]
 wide = first.pivot(index="k", columns="method", values="estimate")
 wide.sub(wide["Actual"], axis="index").tail(1).T.round(3)

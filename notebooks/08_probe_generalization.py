@@ -238,7 +238,7 @@ glue(few_labels=few_labels)
 # ## Two training sets in one
 #
 # The paper also trains one probe on TriviaQA and GSM8K together. `capcal probe --mix D,D` does so with any training sets. What
-# does the second set change? The rival is the probe of the nearer set alone, and all data sets are judged together:
+# does the second set change? The rival is the probe of the nearer set alone. Holm's method judges all data sets together:
 
 # %%
 mixture = study.compare_mixture(results, protocol=protocol)
@@ -246,7 +246,7 @@ if mixture.empty:
     raise EndOfPage(
         "No probe of two training sets is stored: capcal probe --mix D,D trains one."
     )
-caption = "Score of the probe of the nearer set minus the score of the probe of both sets (higher is better for both sets), with 95 % intervals."
+caption = "Gain of the probe of both sets over the probe of the nearer set (higher is better), with 95 % intervals."
 show(mixture, caption, evidence=page.evidence)
 
 # %% [markdown]
