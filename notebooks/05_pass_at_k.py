@@ -63,9 +63,8 @@ finding(
 # %%
 from capcal_lib.book.tables import titled
 
-cases = titled(judged[judged["rival"] == "Best constant"])[
-    ::-1
-]  # posterior first
+cases = titled(judged[judged["rival"] == "Best constant"])
+cases = cases.sort_values("method", ascending=False)  # posterior first
 cases["place"] = cases["method"].str.split().str[-1] + "\n" + cases["dataset"]
 
 # %% tags=["picture"] label="fig-pass-at-k-gains" mystnb={"image": {"alt": "Gains with intervals around a line at zero, for posterior and plug-in on each data set."}}
