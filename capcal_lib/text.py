@@ -34,15 +34,16 @@ def share_in_words(part: int, whole: int, noun: str) -> str:
     ['none of the four cases', 'one of the four cases', 'all four cases']
     >>> share_in_words(2, 2, "case"), share_in_words(1, 1, "case"), share_in_words(0, 1, "case")
     ('both cases', 'the only case', 'no case')
-    >>> share_in_words(0, 0, "case")
-    'no case, as there is none'
+    >>> share_in_words(0, 2, "case"), share_in_words(0, 0, "case")
+    ('neither of the two cases', 'no case, as there is none')
     """
     if not whole:
         return f"no {noun}, as there is none"
     if whole == 1:
         return f"the only {noun}" if part else f"no {noun}"
     if part < whole:
-        return f"{in_words(part)} of the {in_words(whole)} {noun}s"
+        number = "neither" if whole == 2 and not part else in_words(part)
+        return f"{number} of the {in_words(whole)} {noun}s"
     return f"both {noun}s" if whole == 2 else f"all {in_words(whole)} {noun}s"
 
 

@@ -10,8 +10,8 @@
 # # Predicting pass@k from a confidence
 #
 # The [previous page](04_main_table.ipynb) showed which confidences come close to the expected accuracy $\mu$. Can they predict
-# *pass@k*, the chance that at least one of $k$ attempts succeeds? We use a probe in two ways. Taken at its word, a confidence is
-# a *plug-in*. Taken as the mean of a distribution of $\mu$, it is a *posterior*.
+# *pass@k*, the chance that at least one of $k$ attempts succeeds? We use a probe in two ways. Either we believe that $\mu$ equals
+# the confidence (*plug-in*), or only that $\mu$ is spread around it (*posterior*).
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -64,27 +64,29 @@ finding(
 from capcal_lib.book.tables import titled
 
 cases = titled(judged[judged["rival"] == "Best constant"])
-cases["row"] = cases["method"] + " on " + cases["dataset"]
+cases = cases.sort_values("method", ascending=False)  # posterior first
+cases["place"] = cases["method"].str.split().str[-1] + "\n" + cases["dataset"]
 
-# %% tags=["picture"] label="fig-pass-at-k-gains" mystnb={"image": {"alt": "Gains with intervals around a line at zero, a row for plug-in and posterior on each data set."}}
+# %% tags=["picture"] label="fig-pass-at-k-gains" mystnb={"image": {"alt": "Gains with intervals around a line at zero, for posterior and plug-in on each data set."}}
 from capcal_lib import plots
 from matplotlib import pyplot as plt
 
 axes = plt.subplots()[1]
 colors = cases["method"].map(plots.RULE_COLORS)
-plots.mark_verdicts(axes, cases["row"], cases, color=colors)
-axes.axvline(0, color=plots.INK, linewidth=1)
-_ = axes.set_xlabel("squared error: constant minus probe")
+plots.mark_verdicts(axes, cases["place"], cases, color=colors, upright=True)
+axes.axhline(0, color=plots.INK, linewidth=1)
+_ = axes.set_ylabel("squared error: constant minus probe")
 
 # %% [markdown]
-# The squared error of pass@4 by the best constant, minus that by the probe, with 95 % intervals. Right of the line the probe is
+# The squared error of pass@4 by the best constant, minus that by the probe, with 95 % intervals. Above the line the probe is
 # better. Filled marks are significant after Holm's method, which allows for several comparisons.
 
 # %% [markdown]
 # ## From counts to pass@k
 #
 # If $c$ of $n$ samples are correct, $k$ samples drawn without replacement all fail with probability
-# $\binom{n-c}{k} / \binom{n}{k}$. One minus this is an unbiased estimate of pass@k. It needs at least $k$ samples.
+# $\binom{n-c}{k} / \binom{n}{k}$. One minus this is an unbiased estimate of pass@k. It needs at least $k$ samples. Below,
+# `pass_at_k` computes it.
 
 # %%
 import numpy as np
@@ -94,14 +96,6 @@ from scipy.special import comb
 c, n, k = np.array([1, 5, 20]), 20, np.array([1, 4, 16])
 solved = 1 - comb(n - c[:, None], k) / comb(n, k)
 pd.DataFrame(solved, pd.Index(c, name="correct"), k).round(3)
-
-# %% [markdown]
-# `pass_at_k` does the same:
-
-# %%
-from capcal_lib.applications import pass_at_k
-
-pd.DataFrame(pass_at_k(c, [n] * 3, k), c, k).round(3)
 
 # %% [markdown]
 # ## From a confidence to pass@k
@@ -124,11 +118,11 @@ believed = {
 pd.DataFrame(believed, pd.Index(attempts, name="k")).round(3)
 
 # %% [markdown]
-# ## On one data set
+# ## Data set by data set
 #
-# We take the data set whose questions differ most, unless `dataset` names another. The probe's concentration is fitted on its
-# training questions. The rival is the best constant as a posterior. Its concentration is fitted on the very questions that
-# judge it, which favours it.
+# We take the data set whose questions differ most, unless `dataset` names another, and MATH-500 and AIME25, which the paper
+# uses, if they have 32 samples a question. The probe's concentration is fitted on its training questions. The rival is the
+# best constant as a posterior. Its concentration is fitted on the very questions that judge it, which favours it.
 
 # %%
 from capcal_lib.results.targets import sets_to_show
@@ -152,7 +146,7 @@ powers = 2 ** np.arange(7)
 deep = study.predict(results.loc[sets], powers, nu, deepest=True)
 curves = study.curves_of(deep)
 
-# %% label="fig-pass-at-k" mystnb={"image": {"alt": "Curves of pass@k against k, measured and predicted by the best constant and each confidence, with a band around the plug-in."}}
+# %% label="fig-pass-at-k" mystnb={"image": {"alt": "Curves of pass@k against k, measured and predicted by the best constant and each confidence, in a panel for each data set."}}
 grid = plots.draw_curves(titled(curves), x="k", col="dataset")
 _ = grid.set_axis_labels("k", "pass@k")
 
@@ -165,20 +159,21 @@ _ = grid.set_axis_labels("k", "pass@k")
 # A curve can be right on average and wrong on every question. Let $f$ be the predicted chance that all $k$ attempts fail. The
 # true chance is $(1-\mu)^k$, so the squared error of the prediction is $f^2 - 2 f (1-\mu)^k + (1-\mu)^{2k}$. An unbiased
 # estimate of $(1-\mu)^j$ is $Q_j = \binom{n-c}{j}/\binom{n}{j}$, so $f^2 - 2 f Q_k + Q_{2k}$ estimates the squared error
-# without bias. It needs $2k$ samples. Here it is for the constant as a plug-in:
+# without bias. It needs $2k$ samples. Here it is for the constant as a plug-in, on the first of these data sets:
 
 # %%
+from capcal_lib.applications import pass_at_k
 from capcal_lib.results import best_constant
 
 k = min(4, n // 2)
 f = (1 - best_constant(subset)) ** k
 Q = 1 - pass_at_k(subset["correct"], subset["total"], [k, 2 * k])
 error = np.nanmean(f**2 - 2 * f * Q[:, 0] + Q[:, 1])
-pd.Series({f"squared error of pass@{k}": error})
+pd.DataFrame({f"squared error of pass@{k}": [error]}, ["constant"])
 
 # %% [markdown]
-# The column `error` has this for each method, with the constant as a posterior. Each oracle knows one half of a question's
-# samples and is scored on the other half.
+# The next table has this for each method. There the constant is a posterior, so its error is another. Each oracle knows one
+# half of a question's samples and is scored on the other half.
 
 # %%
 ks = attempts[2 * attempts <= n]
@@ -222,7 +217,7 @@ counts
 # %%
 s = np.array([0.9, 0.5, 0.5, 0.2, 0.1])
 half = 1.96 * np.sqrt((s * (1 - s)).sum()) / len(s)
-pd.Series({"mean": s.mean(), "half the band": half})
+pd.DataFrame({"mean": [s.mean()], "half the band": half}, ["by hand"])
 
 # %% [markdown]
 # How many bands contain the measured pass@k, over the data sets of all models?
@@ -267,7 +262,7 @@ show(held.join(means), caption, evidence=page.evidence)
 # the posterior at the largest $k$.
 
 # %% tags=["hide-cell", "solution"]
-# Above zero it promises too much. At large k a plug-in takes differences between questions for luck
+# Above zero: too much. A plug-in treats hopeless questions as unlucky ones, so at large k it promises too much
 first = curves[curves["dataset"] == sets[0]]
 wide = first.pivot(index="k", columns="method", values="estimate")
 wide.sub(wide["Actual"], axis="index").tail(1).T.round(3)

@@ -54,7 +54,7 @@ if voters.empty:
 
 # %%
 shown, k_c = voters.index[0], voters.iloc[0]
-pd.Series({"data set": page.runs.loc[shown, "title"], "votes": k_c})
+pd.DataFrame({"votes": [k_c]}, [page.runs.loc[shown, "title"]])
 
 # %%
 table = answers.loc[shown].pivot(index="question_id", columns="sample_index")
@@ -121,7 +121,7 @@ complete = by_votes.dropna()  # with enough samples for each number of votes
 few, many = by_votes.columns.min(), by_votes.columns.max()
 
 # %% [markdown]
-# The rival is the best constant, the mean accuracy of the other questions, which costs nothing. The [main
+# The rival is the best constant, the mean accuracy of the other questions, which costs no tokens but needs labels. The [main
 # table](04_main_table.ipynb#on-equal-terms) tests whether ten votes are closer, as they are and recalibrated.
 
 # %%
@@ -160,7 +160,7 @@ sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
 # Capability Brier score of response consistency by number of votes; lower is better. Ticks are the best constant on the same
-# questions. Left of its tick, a vote beats the constant as it is.
+# questions. A dot left of its tick beats the constant, even without recalibration.
 
 # %% [markdown]
 # What do ten votes cost?
