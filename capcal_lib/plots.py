@@ -317,7 +317,7 @@ class ScoreDisplay(_Display):
         oracles last; return the number of rows.
         """
         rows = [*self.scores[by].unique()]
-        last = [*(f"Probe, {name}" for name in SHIFTS), "Oracle RC", "Oracle CC"]
+        last = [*map(str.capitalize, SHIFTS), "Oracle RC", "Oracle CC"]
         names = _mark_names(table)
         marks = sorted(names.unique(), key=lambda name: last.index(name) if name in last else -1)
         for place, mark in enumerate(marks):
@@ -346,7 +346,7 @@ class ScoreDisplay(_Display):
 def _mark_names(scores: pd.DataFrame) -> pd.Series:
     """Name the mark of each score: a probe by how far its training questions are."""
     shifts = map(shift, scores["method"], scores["dataset"])
-    return ("Probe, " + pd.Series(shifts, scores.index, dtype=object)).fillna(scores["method"])
+    return pd.Series(shifts, scores.index, dtype=str).str.capitalize().fillna(scores["method"])
 
 
 def draw_curves(

@@ -4,9 +4,9 @@ from capcal_lib.manifests import load_datasets
 from capcal_lib.probe_names import probe_name, training_sets
 
 IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (
-    "in-domain in-distribution",
-    "in-domain out-of-distribution",
-    "out-of-domain",
+    "probe of the data set",
+    "probe of the domain",
+    "probe of another domain",
 )
 
 
@@ -15,9 +15,9 @@ def shift(method: str, dataset: str | None) -> str | None:
     method or an unknown data set.
 
     >>> shift("Probe (GSM8K)", "math500")
-    'in-domain out-of-distribution'
+    'probe of the domain'
     >>> shift("Probe (TriviaQA + GSM8K)", "mmlu")
-    'out-of-domain'
+    'probe of another domain'
     >>> shift("P(True)", "math500")
     """
     titles = training_sets(method)

@@ -41,26 +41,12 @@ show_runs(page, dataset, printed=["figure-11"])
 # %%
 results = results_of(page.counting)
 results = results[results["total"] > 1]
-c, n = results["correct"], results["total"]
-
-# %%
-mu = c / n
-distance = 2 * c * (n - c) / (n * (n - 1))
-distance.groupby("dataset", sort=False).mean().rename(page.runs["title"])
+mu = results["correct"] / results["total"]
 
 # %% [markdown]
-# The paper finds that outputs are rarely binary (section 4.1). How often are two to eight of ten samples correct? If ten of a
-# question's samples are drawn, the probability is hypergeometric, and `shares_between` sums it.
-
-# %%
-from capcal_lib.results.targets import shares_between
-
-between = shares_between(results).groupby("dataset", sort=False).mean()
-between.rename(page.runs["title"]).round(3)
-
-# %% [markdown]
-# `response_distances` computes the mean distance and this share. The interval of the distance allows for few samples and for which
-# questions were asked.
+# The paper finds that outputs are rarely binary (section 4.1). How often are two to eight of ten samples correct? Draw ten of a
+# question's samples: the number of correct ones is hypergeometric. `response_distances` adds up the probabilities of two to
+# eight, and computes the mean distance. The interval covers both sources of chance: few samples, and the choice of questions.
 
 # %%
 from capcal_lib.results.targets import response_distances
@@ -125,7 +111,8 @@ _ = axes.set(title=page.runs.loc[shown, "title"], **bands)
 
 # %% [markdown]
 # One point per question: one random response. If a single answer told what the model can do, all points would lie in two
-# corners, the incorrect ones at 0 and the correct ones at 1.
+# corners, the incorrect ones at 0 and the correct ones at 1. Points may stand in columns, because a share of $n$ samples is a
+# multiple of $1/n$.
 
 # %% [markdown]
 # Here are all data sets, with at most 500 questions of each:
@@ -149,7 +136,7 @@ _ = grid.tight_layout()
 # %% [markdown]
 # ## Every model on every data set
 #
-# Is it the same for larger models? The paper's samples were not published, but its baseline *Uniform random* gives the
+# How far is one answer off for other models? The paper's samples were not published, but its baseline *Uniform random* gives the
 # distance. This baseline scores $1/3 - \hat\mu(1-\hat\mu)$ on average (section 4.2), so
 # $2\hat\mu(1-\hat\mu) = 2\,(1/3 - \text{score})$. The factor $100/99$ removes the bias of a hundred samples.
 
@@ -186,12 +173,14 @@ _ = axes.set(xlabel="", ylabel="", title="mean distance of one response")
 
 # %% [markdown]
 # Mean distance of one response from the expected accuracy: above the line from samples, below it from the printed baseline. A
-# small value means that most questions are solved almost always or almost never.
+# small value means that most questions are solved almost always or almost never. So the distance depends on whether the questions
+# are too easy or too hard for a model, and not on its size alone. A model has no number on a data set that it was not asked.
 
 # %% [markdown]
 # ## Summary
 #
 # One response is a noisy estimate of what a model can do. The noise is the *correctness variance*, half of the mean distance.
+# Even a confidence that equals $\mu$ misses one response by this distance on average. So we compare confidences with $\mu$.
 #
 # One sample is too few. [Next](02_k_eval_choice.ipynb): how many does it take?
 #

@@ -39,7 +39,8 @@ from capcal_lib.metrics import binomial_interval
 
 names = "jeffreys", "wilson", "clopper-pearson", "wald"
 intervals = {
-    name: binomial_interval([1], k_eval, method=name)[0] for name in names
+    name.title(): binomial_interval([1], k_eval, method=name)[0]
+    for name in names
 }
 pd.DataFrame(intervals, ["low", "high"]).T.round(3)
 
@@ -83,17 +84,16 @@ from scipy.stats import norm
 
 ks = np.arange(10, 200)
 width = np.diff(binomial_interval(ks // 2, ks, method="wilson"))[:, 0]
-needed = {"wald": norm.ppf(0.975) ** 2 / 4 / 0.1**2}
-needed["wilson"] = ks[width <= 0.2][0]
+needed = {"Wald": norm.ppf(0.975) ** 2 / 4 / 0.1**2}
+needed["Wilson"] = ks[width <= 0.2][0]
 np.ceil(pd.Series(needed)).astype(int).to_frame("samples")
 
 # %% [markdown]
 # ## The mean of many questions
 #
 # The mean of $\hat\mu$ over $N$ questions needs fewer samples. Its standard error from sampling alone is
-# $\sqrt{\overline{\mu(1-\mu)}/(kN)}$. For the 30 questions of AIME25 it follows from the paper's baseline *Uniform random*. On
-# the previous page, this baseline gave the mean distance of one response from $\mu$, and the mean of $\mu(1-\mu)$ is half of
-# this distance:
+# $\sqrt{\overline{\mu(1-\mu)}/(kN)}$. For the 30 questions of AIME25 it follows from the paper's baseline *Uniform random*. We
+# got the mean distance from this baseline on the previous page. Half of it is the mean of $\mu(1-\mu)$:
 
 # %%
 from capcal_lib.book.tables import titled
@@ -122,7 +122,7 @@ for one in beside.values():
     show_runs(one)
 
 # %% [markdown]
-# Draw ten of each question's samples and score again. Here is one confidence on one data set:
+# Draw ten of each question's samples and score again. We start with one confidence on one data set:
 
 # %%
 from capcal_lib.results import estimates
@@ -138,8 +138,8 @@ if listed.empty:
 # %%
 case = ["dataset", "method", "member"]
 cases = listed.groupby(case, observed=True, sort=False)
-_, judged = next(iter(cases))
-judged.head(1)
+(shown, method, _), judged = next(iter(cases))
+pd.Series({"data set": page.runs.loc[shown, "title"], "method": method})
 
 # %% [markdown]
 # Its interval with all samples and with ten:
@@ -164,7 +164,7 @@ pd.DataFrame(rows, ["score", "low", "high"]).T
 # %% [markdown]
 # `interval_growth` repeats this for each confidence of each model, on the data sets with the most samples. It leaves out votes of
 # samples, because the votes are samples too. We tell two groups apart: a *probe*, which learned to predict $\mu$ from other
-# questions of the data set, and any other confidence. The [next page](03_confidence_estimators.ipynb) introduces the methods.
+# questions of the data set, and any other confidence, because the smaller the errors, the more the noise could count. The [next page](03_confidence_estimators.ipynb) introduces the methods.
 
 # %%
 tables = {
@@ -177,8 +177,8 @@ growth = pd.concat(tables, names=["model", "case"]).reset_index()
 growth = growth[growth["samples"] == growth["samples"].max()]
 
 # %%
-at_home = "a probe on its own data set"
-is_own = growth["kind"] == "probe of the data set"
+at_home = "probe of the data set"
+is_own = growth["kind"] == at_home
 growth["confidence"] = np.where(is_own, at_home, "any other confidence")
 
 # %%
@@ -193,21 +193,16 @@ wider.round(1)
 pd.Series({"by at most a tenth": (ten["percent"] <= 10).mean()})
 
 # %% tags=["finding"]
-by = [f"{share:.0f} % for {kind}" for kind, share in wider["median"].items()]
 finding(
-    "With ten samples per question instead of {usual:.0f}, the interval of a score is wider by {by} (medians). To narrow it, add questions.",
+    "Ten samples per question instead of {usual:.0f} widen the interval of a score by {percent:.0f} % (median). To narrow it, add questions.",
     usual=ten["samples"].median(),
-    by=" and ".join(by),
+    percent=ten["percent"].median(),
 )
 
 # %% tags=["remove-cell"]
 from capcal_lib.book.page import glue
 
-glue(
-    usual=int(ten["samples"].median()),
-    ten=ten["percent"].median(),
-    probe=wider["median"].reindex([at_home]).item(),
-)
+glue(usual=int(ten["samples"].median()), ten=ten["percent"].median())
 
 # %%
 from capcal_lib.plots import method_color
@@ -215,7 +210,7 @@ from capcal_lib.plots import method_color
 colors = {"any other confidence": "#bdbdbd", at_home: method_color("Probe")}
 boxes = {"hue": "confidence", "hue_order": colors, "palette": colors}
 
-# %% tags=["picture"] label="fig-k-eval" mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, for probes on their own data set and for any other confidence."}}
+# %% tags=["picture"] label="fig-k-eval" mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, for probes of the data set and for any other confidence."}}
 import seaborn as sns
 
 axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=2, **boxes)

@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # Five ways to get a confidence
+# # Four ways to get a confidence
 #
 # On [the previous page](02_k_eval_choice.ipynb) we saw how many samples a score needs. But where does a confidence come from,
 # what does it cost, and which confidence tells easy questions from hard ones?
@@ -18,11 +18,11 @@
 # | Verbalized confidence | "how likely are you to answer correctly?", as a number | a few tokens, or a chain of reasoning | text |
 # | P(True) | "can you answer this?", the probability of *Yes* against *No* | one token | log-probabilities |
 # | Response consistency | nothing: $k_c$ samples vote | $k_c$ answers | text |
-# | Probe | nothing: a linear function of a hidden state | less than a token | weights |
-# | Uniform random | nothing: a uniform draw | none | nothing |
+# | Probe | nothing: a linear function of a hidden state | no tokens | weights |
 #
-# All but response consistency are known before an answer is written. Two oracles are references: Oracle RC knows whether one
-# sample is correct, and Oracle CC knows $\hat\mu$.
+# All but response consistency are known before an answer is written. *Uniform random*, a number drawn evenly from 0 to 1, is a
+# baseline. Two oracles are references: *Oracle RC* (response calibration) knows whether one sample is correct, and *Oracle CC*
+# (capability calibration) knows $\hat\mu$.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -46,9 +46,9 @@ show_runs(page, printed=["appendix-b.2"])
 # Spearman's *rank correlation* with $\hat\mu$ is 1 if the question with the higher confidence is always the easier one, and
 # near 0 if the confidence says nothing about difficulty. It looks at the order alone and not at the level.
 #
-# The samples behind $\hat\mu$ *judge* a confidence. A sample may not both vote in response consistency and judge it, and fewer
-# judges make $\hat\mu$ noisier, which lowers every rank correlation. So `judge_alike` lets the same samples judge all methods of a
-# data set: those that did not vote. Under the paper's protocol all samples judge.
+# The samples behind $\hat\mu$ *judge* a confidence. A sample that votes in response consistency must not also judge it. That
+# leaves fewer judges, a noisier $\hat\mu$ and lower correlations. To be fair, `judge_alike` uses the same remaining samples for
+# every method. Under the paper's protocol all samples judge.
 
 # %%
 from capcal_lib.results import differing, estimates
@@ -78,7 +78,8 @@ ranks = correlations.groupby(level=[0, 1], sort=False).mean().unstack()
 # %% [markdown]
 # The table has no intervals. As a rule of thumb, two methods may swap places on other questions if their correlations differ by
 # less than about $3/\sqrt n$ on $n$ questions: .17 for 300. Compare methods within a data set only, because there the same
-# samples judge.
+# samples judge. A dash: no confidence, for example because the probe was trained with the other kind of prompt, *short* or
+# *steps*.
 
 # %% label="estimator-ranks"
 from capcal_lib.book.tables import show
@@ -89,8 +90,8 @@ caption = "Spearman correlation with expected accuracy (higher is better)."
 show(shown, caption, digits=2, evidence=page.evidence)
 
 # %% [markdown]
-# Now we look at one data set: the one whose difficulty varies most, among those that a probe predicts. Of its probes we keep
-# the *nearest*, which is trained on the data set itself or, if there is none, on its domain:
+# Of the data sets with a probe we take the one with the most varied difficulty. We keep one probe, the *nearest*: that of the
+# data set itself, or else of its domain:
 
 # %%
 from capcal_lib.results.targets import accuracy_variance
@@ -122,7 +123,7 @@ for name, rank in ranks.loc[widest].reindex([*colors]).items():
 _ = grid.set_axis_labels("confidence", "share correct")
 
 # %% [markdown]
-# One point per question, and the rank correlation above. On the diagonal a confidence is right. In a narrow upright cloud, it is
+# One point per question, and the rank correlation above. If only two samples judge, points gather at 0, 1/2 and 1. On the diagonal a confidence is right. In a narrow upright cloud, it is
 # nearly the same for every question. If the points rise to the right, it tells easy questions from hard ones, even far from the
 # diagonal.
 
@@ -176,8 +177,8 @@ votes.value_counts(normalize=True).head(1)
 # ## Read it from a hidden state
 #
 # While a model reads a prompt, each of its layers computes a list of numbers for each token: the *hidden state*. A probe is a
-# logistic regression that predicts $\mu$ from the hidden state of the last token, averaged over layers. Questions
-# whose shares of correct samples are known trained the probe in the figure:
+# logistic regression that predicts $\mu$ from the hidden state of the last token, averaged over layers. The probe
+# in the figure was trained on questions whose share of correct samples is known:
 
 # %%
 from capcal_lib.probes import runs_for_probes, training_data

@@ -73,8 +73,8 @@ _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 
 # %% [markdown]
 # Capability Brier scores with 95 % intervals; lower is better. The line in a row is the best constant. A hollow mark is the same
-# method recalibrated. Probes learned from the data set itself (in-domain in-distribution), from another one of its domain
-# (in-domain out-of-distribution) or from another domain (out-of-domain).
+# method recalibrated. Probes learned from the data set itself (in the paper's words *in-domain in-distribution*), from another
+# one of its domain (*in-domain out-of-distribution*) or from another domain (*out-of-domain*).
 
 # %% [markdown]
 # The *capability Brier score* of a method is the mean squared distance of its confidence from $\hat\mu$, the share of correct
@@ -84,7 +84,8 @@ _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 # Is the difference more than chance? The *gain* of a method is the constant's squared error minus its own, averaged over the
 # same questions. A method on a data set is a *case*, and its verdict is *better*, *worse* or *inconclusive*. We make many tests
 # at once and adjust for that with Holm's method: the chance of even one false verdict in a *family* of tests is at most 5 %.
-# All methods of a model are one family, and probes trained on other data sets are another.
+# All methods of a model are one family, probes trained on other data sets are another, and so is each further table of verdicts
+# below.
 #
 # If nearly every question of a data set is failed, even a perfect confidence is not significantly better than the constant. So a
 # case *could be won* if a perfect confidence, tested alone and without Holm's method, would be significantly better. We count
@@ -95,8 +96,9 @@ count_by_kind(judged)
 
 # %% [markdown]
 # This comparison is uneven. The constant and the probes have learned from *labels*: they know the shares of correct samples
-# of other questions. The other methods do not, so their level may be wrong. What do they *know*, once they get labels of the
-# other questions, as the constant does? `compare_recalibrated` answers that, and [below](#on-equal-terms) we do it by hand.
+# of other questions. The other methods do not, so their level may be wrong. How good are they when they
+# may use labels of other questions too, as the constant does? `compare_recalibrated` answers that, and
+# [below](#on-equal-terms) we do it by hand.
 
 # %%
 count_by_kind(equal).query("cases > 0")
@@ -117,7 +119,7 @@ shown, method = case[["dataset", "method"]]
 # %%
 stated = estimates(results.loc[[shown]].query("total > 1"), method)
 stated = stated.query("member == 0")
-pd.Series({"data set": shown, "method": method})
+pd.Series({"data set": page.runs.loc[shown, "title"], "method": method})
 
 # %%
 mu = stated["correct"] / stated["total"]
@@ -144,8 +146,8 @@ pd.Series({"best constant": constant_terms.mean()})
 
 # %% [markdown]
 # The gain is the mean difference. If the data set has subjects, such as anatomy, the interval of the gain treats the questions
-# of a subject as one group. The interval is limited to gains that are possible for a confidence between 0 and 1. It counts half
-# an unseen question at either limit, which is most of the interval if a hundred questions are nearly alike.
+# of a subject as one group. The interval is limited to gains that are possible for a confidence between 0 and 1. It adds one
+# unseen question, half at either limit. If the questions are nearly alike, this makes up most of the interval's width.
 
 # %%
 from capcal_lib.metrics import bounds_over_constant, mean_interval
@@ -192,8 +194,7 @@ pd.Series(both, name="score")
 
 # %% [markdown]
 # `recalibrate` does this for all methods with cross-validation in five folds of whole subjects. For response consistency, the
-# first ten samples vote and the others judge, unless `protocol` is *paper*. These verdicts are a family of their own. The paper
-# recalibrates nothing.
+# first ten samples vote and the others judge, unless `protocol` is *paper*. The paper recalibrates nothing.
 
 # %%
 from capcal_lib.book.tables import show
@@ -202,45 +203,46 @@ as_it_is = judged.set_index(keys)["verdict"].rename("as it is")
 
 # %% label="main-equal"
 table = equal[[*keys, "estimate", "low", "high", "verdict", "could be won"]]
-caption = "Mean gain over the best constant after recalibration on the labels of other questions (higher is better), with its own 95 % interval, the verdict after Holm, whether a perfect confidence would win alone, and the verdict without recalibration."
+table = table.replace({"could be won": {True: "yes", False: "no"}})
+caption = "Mean gain over the best constant after recalibration on the labels of other questions (higher is better), with its own 95 % interval, the verdict after Holm, whether the case could be won, and the verdict without recalibration."
 show(table.join(as_it_is, on=keys), caption, evidence=page.evidence)
 
 # %% [markdown]
-# The constant keeps a small advantage: it also knows the other questions of the same subject. A confidence that knows nothing,
-# such as one half for every question, shows how much it loses by that:
-
-# %%
-nothing = results[["correct", "total"]].assign(nothing=0.5)
-nothing = compare_recalibrated(nothing, protocol=protocol)
-nothing = nothing.set_index("dataset")["estimate"].round(4)
-nothing.rename(page.runs["title"])
+# The constant keeps a small advantage: it also knows the other questions of the same subject; recalibration may not use them.
 
 # %% [markdown]
 # ## All scores
 #
-# A dash under a data set means that a probe was trained with prompts of another style, or that there are too few samples to
-# vote and to judge. A cost is the mean over the data sets on which it is known.
+# A cost is the mean over the data sets on which methods are compared. A dash under a data set means that a probe was trained with the other kind of prompt, *short* or *steps*, or that there are too
+# few samples to vote and to judge.
 
 # %%
 from capcal_lib.book.tables import show_scores
+from capcal_lib.probe_names import is_probe
 from capcal_lib.results import costs
 
-tokens = costs(page.counting)
-cost = scores.index.get_level_values("method").map(tokens.mean().round())
-varied = scores.index.isin(judged["dataset"].unique(), level="dataset")
+tokens = costs(page.counting).reindex(judged["dataset"].unique())
+
+# %%
+names = scores.index.get_level_values("method")
+free = [*filter(is_probe, names.unique()), "Best constant", "Uniform random"]
+price = tokens.mean().round().to_dict() | dict.fromkeys(free, 0)
+cost = names.map(price)
+varied = scores.index.isin(tokens.index, level="dataset")
 
 # %% label="main-scores"
 marked = scores.assign(cost=cost, may_be_best=scores["may_be_best"] & varied)
 caption = f"Capability Brier score, protocol {protocol} (lower is better), and cost in tokens."
 show_scores(marked.drop(mixes, level="method"), caption, evidence=page.evidence)
 
-# %% label="main-gains"
+# %% [markdown]
+# All gains over the best constant, as they are, with intervals and verdicts, are in this file:
+
+# %%
 from capcal_lib.book import tables
 
-table = judged.drop(columns=["kind", "nearest", "p"])
-caption = "Mean gain over the best constant (higher is better) with its own 95 % interval, and the verdict after Holm."
-p = {"p (Holm)": tables.p_value}
-show(table, caption, evidence=page.evidence, **p)
+link = tables.csv_link(tables.titled(judged.drop(columns=["kind", "nearest"])))
+tables.Html(f"<p>{link} {tables.badge(page.evidence)}</p>")
 
 # %% [markdown]
 # The mean of $\mu$ is the accuracy that a benchmark reports. The [page on grading](15_grading.ipynb) corrects it for errors of
@@ -260,8 +262,7 @@ show(study.accuracies(page.counting), caption, evidence=page.evidence)
 # Do you get what you pay for? The price of a confidence is the mean number of tokens that the model writes for it. Ten votes
 # take ten answers. A probe takes no tokens, because the model reads the prompt anyway.
 #
-# The best constant takes no tokens. Neither does the *nearest* probe: trained on the data set itself if possible, or else on its
-# domain.
+# The best constant takes no tokens. Neither does the *nearest* probe: that of the data set itself, or else of its domain.
 
 # %% label="fig-cost" mystnb={"image": {"alt": "One panel per data set with the scores of methods in the order of their price: a filled mark with an interval for each, a hollow one for the method recalibrated, and a dashed line for the best constant."}}
 prices = study.score_by_price(scores, tokens, judged)
@@ -274,7 +275,7 @@ if len(prices):  # a confidence of one's own has no price
 
 # %% [markdown]
 # On how many data sets do tokens buy a better score than the nearest probe's? We compare both as they are, and both recalibrated
-# on the same labels and judged by the same samples. Each way is a family of its own.
+# on the same labels and judged by the same samples.
 
 # %%
 from capcal_lib.results import compare_with_nearest_probe

@@ -239,9 +239,9 @@ for ax, method in zip(axes, methods, strict=True):
 _ = figure.supxlabel("gain over the best constant", size="medium")
 
 # %% [markdown]
-# Score of the best constant minus the score of a method, with a 95 % interval for each. Rows are the data sets that a perfect
-# confidence would win, alone and without Holm; each model is named by its size. Right of the line the method is closer to
-# $\mu$. A filled mark is significant after Holm. The probe has learned from labels, and the others are recalibrated.
+# Score of the best constant minus the score of a method, with a 95 % interval for each, in the cases that could be won. Rows name
+# the data set and the size of the model. Right of the line the method is closer to $\mu$. A filled mark is significant after
+# Holm. Without a mark, the method has no confidence there. The probe has learned from labels, and the others are recalibrated.
 #
 # Nor does the paper ask whether the nearest probe beats ten votes, which cost ten answers. A comparison *holds* if the probe is
 # closer. Here votes are as they are; the [main table](04_main_table.ipynb) compares them on equal terms too:
@@ -342,12 +342,15 @@ from capcal_lib.book.tables import title_of
 
 half = {name: study.gain_of_one_half(table) for name, table in results.items()}
 advice = study.advise(as_it_is, recalibrated, pd.concat(half, names=["model"]))
-caption = f"Mean gain over the best constant (higher is better), on the same {advice.attrs['cases']} cases in all rows; a case is a model on a data set. A dash: not on all of them. Then for each model, after Holm: in how many of the cases that a perfect confidence would win, alone and without Holm, the method is better; and in how many of all cases it is worse."
+at_home = as_it_is[as_it_is["kind"] == "probe of the data set"]
+learned = pd.concat(probes)["questions"].rename_axis(["model", "method"])
+learned = at_home.join(learned, on=learned.index.names)["questions"]
+caption = f"Mean gain over the best constant (higher is better), on the same {advice.attrs['cases']} cases in all rows; a case is a model on a data set. A dash: the method was not run on all of them. Then for each model: '2 of 5, 3 of 8 worse' means significantly better in 2 of the 5 cases that could be won and significantly worse in 3 of all 8, after Holm's method. A case could be won if a perfect confidence would be significantly better than the constant."
 gained = advice.rename(columns=title_of).rename(columns={"kind": "method"})
 means = advice.set_index(["labels", "kind"])["mean gain"]
 own_gain = means.get(("yes", "probe of the data set"), np.nan)
 votes_gain = means.get(("yes", "response consistency"), np.nan)
-text = "Gain over the best constant, with a 95 % interval, on the data sets that a perfect confidence would win, alone and without Holm; each model is named by its size. Right of the line a method is closer to the expected accuracy. A filled mark is significant after Holm. All have labels: the probe has learned from them, and the others are recalibrated."
+text = "Gain over the best constant, with a 95 % interval, only where a perfect confidence would be significantly better than the constant (we say: the case could be won). Rows name the data set and the size of the model. Right of the line a method is closer to the expected accuracy. A filled mark is significant after Holm's method, which corrects for many tests. Without a mark, the method has no confidence there. All have labels: the probe has learned from them, and the others are recalibrated."
 glue(
     advice=show(gained, caption, evidence=page.evidence),
     gains=Html(
@@ -357,6 +360,8 @@ glue(
     own_gain=own_gain,
     votes_gain=votes_gain,
     share=own_gain / votes_gain,
+    fewest=learned.min(),
+    most=learned.max(),
 )
 
 # %% tags=["remove-cell"]
@@ -364,7 +369,7 @@ from capcal_lib.results import tally as count
 
 after = recalibrated.assign(kind=recalibrated["kind"] + ", recalibrated")
 counts = count(pd.concat([as_it_is, after]), "kind")
-caption = "Is a confidence closer than the best constant? A case is one data set and one model, judged after Holm. Better is counted among the cases that a perfect confidence would win, alone and without Holm, and worse among all cases. A probe of several data sets is judged on its own training sets too."
+caption = "Is a confidence closer than the best constant? A case is one data set and one model, judged after Holm. Better is counted among the cases that could be won, and worse among all cases. A probe of several data sets is judged on its own training sets too."
 glue(known=show(counts, caption, evidence=page.evidence))
 
 # %% tags=["remove-cell"]

@@ -158,9 +158,9 @@ def test_marks_of_a_row_have_one_order_and_their_legend_above() -> None:
     heights = {str(box.get_label()): box.lines[0].get_ydata()[0] for box in shown.ax.containers}
     assert sorted(heights, key=heights.__getitem__) == [
         "P(True)",
-        "Probe, in-domain in-distribution",
-        "Probe, in-domain out-of-distribution",
-        "Probe, out-of-domain",
+        "Probe of the data set",
+        "Probe of the domain",
+        "Probe of another domain",
         "Oracle RC",
     ], "the best constant is a line and takes no place"
     shown.figure.canvas.draw()

@@ -17,8 +17,8 @@ from capcal_lib.manifests import dataset_names, load_dataset, load_model, model_
 EVIDENCE = ("measured", "reported", "read off", "simulated")
 UNFOLDED_ROWS = 40  # that a table shows
 LEGEND = (
-    " In brackets: 95 % interval. A star: significantly lower than every other method, oracles "
-    "aside; ≈: not significantly worse than the lowest."
+    " In brackets: 95 % interval. A star: significantly lower than every other method, the best "
+    "constant and oracles aside; ≈: not significantly worse than the lowest."
 )
 
 

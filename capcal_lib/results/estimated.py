@@ -14,20 +14,11 @@ from capcal_lib.probe_names import read_column, training_sets
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results.results import CONSISTENCY, VOTES
 from capcal_lib.results.terms import BEST_CONSTANT, COUNTS, NUMBERS
-from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
+from capcal_lib.shifts import SHIFTS, shift
 
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
-AT_HOME, IN_DOMAIN, OUTSIDE, SEVERAL = (
-    "probe of the data set",
-    "probe of the domain",
-    "probe of another domain",
-    "probe of several data sets",
-)
-KIND_BY_SHIFT = {
-    IN_DISTRIBUTION: AT_HOME,
-    OUT_OF_DISTRIBUTION: IN_DOMAIN,
-    OUT_OF_DOMAIN: OUTSIDE,
-}
+AT_HOME, IN_DOMAIN, OUTSIDE = SHIFTS
+SEVERAL = "probe of several data sets"
 VOTED, STATED, YES = ASKED_KINDS = "response consistency", "verbalized confidence", "P(True)"
 ELSEWHERE = IN_DOMAIN, OUTSIDE, SEVERAL  # the kinds of probes of other data sets
 KINDS = (AT_HOME, *ELSEWHERE, *ASKED_KINDS, "other")
@@ -81,14 +72,14 @@ def cases_of(results: pd.DataFrame) -> pd.DataFrame:
 def kind_of_method(method: str, far: str | None) -> str:
     """Return the kind of a method, one of ``KINDS``; of a probe, from its ``shift`` on a data set.
 
-    >>> kind_of_method("Probe (GSM8K)", IN_DISTRIBUTION), kind_of_method("My own", None)
+    >>> kind_of_method("Probe (GSM8K)", AT_HOME), kind_of_method("My own", None)
     ('probe of the data set', 'other')
     """
     if method in (CONSISTENCY, *TITLES.values()):
         return method if method in KINDS else method.lower()
     if len(training_sets(method)) > 1:
         return SEVERAL
-    return KIND_BY_SHIFT.get(far or "", "other")
+    return far or "other"
 
 
 def estimates(results: pd.DataFrame, *names: str, fill: bool = False) -> pd.DataFrame:

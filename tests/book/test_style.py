@@ -131,7 +131,7 @@ def test_several_methods_of_one_colour_get_shades_that_differ():
     found = palette(methods, "triviaqa")
     assert list(found) == methods
     assert len(set(found.values())) == len(methods)
-    assert found["Probe (GSM8K)"] == SHIFT_COLORS["out-of-domain"]
+    assert found["Probe (GSM8K)"] == SHIFT_COLORS["probe of another domain"]
 
 
 def test_a_rule_has_its_own_colour_among_methods():
