@@ -49,8 +49,12 @@ page = open_page(
 
 # %%
 import pandas as pd
-from capcal_lib.claims import CLAIM_VERDICTS, compare_printed, judge_claims
-from capcal_lib.claims import load_claims
+from capcal_lib.claims import (
+    CLAIM_VERDICTS,
+    compare_printed,
+    judge_claims,
+    load_claims,
+)
 
 claims = load_claims()
 in_print = judge_claims(claims, compare_printed(claims))

@@ -59,7 +59,7 @@ finding(text, where=where, sets=sets, **of_right.loc[worst])
 import numpy as np
 
 names = [tables.title_of(name) for name in rates.index.unique("dataset")]
-places = np.arange(len(names))
+places = -np.arange(len(names))  # downwards, as in the table
 ends = rates[["low", "high"]].sub(rates["estimate"], axis="index").abs()
 
 # %% tags=["picture"] label="fig-errors" mystnb={"image": {"alt": "Dot plot with a row for each data set and two marks in each, with intervals: the share of right answers called correct, and of wrong answers called not correct."}}
@@ -68,10 +68,9 @@ import matplotlib.pyplot as plt
 marks = {right: ("o", "#0f766e"), wrong: ("s", "#bc3e0b")}
 for place, (name, (mark, color)) in enumerate(marks.items()):
     x, reach = (part.xs(name, level="answers") for part in (rates, ends))
-    y = places + 0.25 * place
+    y = places - 0.25 * place
     plt.errorbar(x["estimate"], y, None, reach.T, mark, color=color, label=name)
 plt.yticks(places, names)
-plt.gca().invert_yaxis()  # as in the table
 _ = plt.gca().set(xlabel="per cent of the answers")
 _ = plt.legend(loc="lower center", bbox_to_anchor=(0.4, 1), ncols=2)
 
