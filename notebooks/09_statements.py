@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Which of the paper's statements hold?
 #
-# Do the paper's printed numbers support what its text says, and does it hold on much smaller models? [On the previous
-# page](08_probe_generalization.ipynb) we saw where probes work.
+# Do the paper's [printed numbers](16_printed.ipynb) support what its text says, and does it hold on much smaller models? [On the
+# previous page](08_probe_generalization.ipynb) we saw where probes work.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models` with samples
@@ -33,25 +33,10 @@ page = open_page(
 #
 # A statement is a clause of the paper that compares methods, models or data sets. We looked for such clauses in the abstract,
 # sections 4 and 5, appendices B to D and the captions. Outside the abstract, we left out clauses that only repeat another one.
-
-# %%
-import pandas as pd
-from capcal_lib.claims import load_claims
-
-claims = load_claims()
-claims.iloc[0][["quote", "place", "wording"]].to_frame()
-
-# %% [markdown]
+#
 # Each statement becomes comparisons, which say that one printed number is lower than another. A printed 0.0831 can be anything
 # from 0.08305 to 0.08315. So a comparison *holds* or *fails* only if rounding cannot change the result.
-
-# %%
-from capcal_lib.claims import compare_printed
-
-printed = compare_printed(claims)
-printed["result"].value_counts().to_frame("comparisons")
-
-# %% [markdown]
+#
 # The paper's *wording* decides how many comparisons have to hold. If it says "generally", "typically", "often" or
 # "most", we read *most*: more than half. If it says that something does not always hold, we read *some*: at least one.
 # Otherwise *every* comparison has to hold.
@@ -63,22 +48,23 @@ printed["result"].value_counts().to_frame("comparisons")
 # - *Inconclusive*: as many fail as hold, or no printed number bears on the statement.
 
 # %%
-from capcal_lib.claims import CLAIM_VERDICTS, judge_claims
+import pandas as pd
+from capcal_lib.claims import (
+    CLAIM_VERDICTS,
+    compare_printed,
+    judge_claims,
+    load_claims,
+)
 
-in_print = judge_claims(claims, printed)
+claims = load_claims()
+in_print = judge_claims(claims, compare_printed(claims))
 tally = pd.DataFrame(index=pd.Index(CLAIM_VERDICTS, name="verdict"))
 tally["in print"] = in_print["verdict"].value_counts()
-
-# %% label="statements-tally"
-printed_marks = ["reported", "read off", "simulated"]
-caption = "Statements of the paper, by what its own printed numbers say."
-show(tally.fillna(0).astype(int), caption, evidence=printed_marks)
 
 # %% [markdown]
 # For some statements we had to choose a reading. The paper calls outputs “rarely binary”, and we ask whether most questions
 # have $\mu$ between .1 and .9. It calls two success rates “comparable” and does not say how close that is, so no number decides
-# it. A probe misses the measured pass@k in “most scenarios” according to the text, which we quote, and in “many scenarios”
-# according to the caption.
+# it. The text says that a probe misses pass@k in “most scenarios”, the caption says “many”; we test the text.
 
 # %% [markdown]
 # ## On small models
@@ -109,17 +95,16 @@ if not probes:
 results = {name: results_of(models[name].counting) for name in probes}
 
 # %% [markdown]
-# A comparison *holds* or *fails* if it is significant, and is *neither* otherwise. Verdicts on budgets come from the [page on
-# budgets](06_budget_allocation.ipynb), and verdicts on the nearest probe against votes, verbalized confidence or P(True) from
-# the [main table](04_main_table.ipynb). We judge all other comparisons together by Holm's method. So the chance of any false
-# verdict among them is at most 5 %, if each interval has its stated coverage.
+# A comparison *holds* or *fails* if it is significant, and is *inconclusive* otherwise. Two groups keep the verdicts of their own
+# pages: [budgets](06_budget_allocation.ipynb), and the nearest probe against votes, verbalized confidence or P(True) ([main
+# table](04_main_table.ipynb)). All other comparisons are judged together by Holm's method. So the chance of any false verdict
+# among them is at most 5 %, if each interval has its stated coverage.
 
 # %%
 from capcal_lib.studies import small_models as study
 
 concentrations = {name: probes[name]["concentration"] for name in probes}
 comparisons = study.compare_as_stated(results, concentrations)
-comparisons["result"].value_counts().to_frame("comparisons")
 
 # %% [markdown]
 # Whether ten votes cost more tokens than one answer needs no test. We count the data sets of each model on which they do:
@@ -138,8 +123,8 @@ dearer.groupby("model", sort=False).agg(["sum", "size"])
 
 # %% [markdown]
 # Statements are judged by their wording, as in print. One says that the worth of verbalized confidence and P(True) depends on
-# the model. A data set shows this if one of them is significantly better than *Uniform random* with one model and significantly
-# worse with another.
+# the model. It holds on a data set if verbalized confidence (or P(True)) beats *Uniform random* for one model and loses to it
+# for another, both significantly.
 
 # %%
 stated = claims.dropna(subset="measured")
@@ -171,26 +156,37 @@ _ = axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1), ncols=5)
 
 # %% [markdown]
 # Statements of the paper by verdict, in print and on small models. A statement without a number that bears on it is
-# *inconclusive*.
+# *inconclusive*. The [contradicted ones](#contradicted-statements) are listed below.
+
+# %% [markdown]
+# ## Contradicted statements
+#
+# These are contradicted at least in part, in print or on small models. The verdict follows from the wording, and beside it
+# stands how many comparisons hold:
 
 # %%
 both = {"in print": in_print, "on small models": on_small}
 rank = {verdict: place for place, verdict in enumerate(CLAIM_VERDICTS)}
-table = claims[["quote", "place"]]
+table = claims[["quote", "place", "wording"]]
 for column, one in both.items():
     table[column] = one["verdict"] + ", " + one["hold"]
 worst = pd.concat(both)["verdict"].map(rank).groupby(level="says").max()
 worst = worst[claims.index].sort_values(ascending=False, kind="stable")
 
+# %% label="statements-contradicted"
+table = table.loc[worst.index].rename_axis("read as")
+table = table.rename(columns={"quote": "the paper says"})
+marks = [page.evidence, "reported", "read off", "simulated"]
+caption = "Statements that are contradicted at least in part."
+show(table[worst >= rank["contradicted in part"]], caption, evidence=marks)
+
 # %% label="statements"
-columns = {"quote": "the paper says", "place": "section"}
-table = table.loc[worst.index].rename_axis("read as").rename(columns=columns)
-caption = "The paper's statements, the contradicted first: the verdict, and how many comparisons hold, in print and on small models."
-show(table, caption, evidence=[page.evidence, *printed_marks])
+caption = "All statements, the contradicted first: the verdict, and how many comparisons hold, in print and on small models."
+show(table, caption, evidence=marks)
 
 # %% [markdown]
 # Printed numbers have no intervals, so in print any difference counts that rounding cannot explain. On small models, a
-# comparison that is *neither* may have too few questions to tell. All comparisons, with intervals, are in this file:
+# comparison that is *inconclusive* may have too few questions to tell. All comparisons, with intervals, are in this file:
 
 # %% label="statements-comparisons"
 from capcal_lib.book.tables import Html, badge, csv_link, titled
@@ -300,8 +296,8 @@ left = left.rename_axis("scores of the other methods")
 show(left, caption, evidence=["reported", "read off"])
 
 # %% [markdown]
-# As printed, these two methods seldom beat the best constant. Recalibrated, they nearly always do. The probe loses most of its
-# mean lead, so that part was level. The rest is knowledge: the probe is still lower in most cases.
+# As printed, these two methods seldom beat the best constant. Recalibrated, they nearly always do. Most of the probe's lead
+# vanishes: labels had only set its level. What remains is what it knows about questions: it is still lower in most cases.
 #
 # ## Ten draws for all questions
 #

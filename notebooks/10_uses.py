@@ -36,7 +36,7 @@ page = open_page(
 #
 # | use | what a confidence does, and its gain | best rule without one |
 # |---|---|---|
-# | [pass@k](05_pass_at_k.ipynb) | predicts whether one of 16 answers will be right: less squared error | best constant |
+# | [pass@k](05_pass_at_k.ipynb) | predicts whether at least one of 16 answers is right: less squared error | best constant |
 # | [Budget](06_budget_allocation.ipynb) | moves answers to harder questions: more questions solved | two answers a question |
 # | Abstaining | answers the surest questions first: less risk, averaged over the share answered | random order |
 #
@@ -45,8 +45,8 @@ page = open_page(
 # consistency takes ten answers, more than a budget spends, so it has no budget.
 #
 # Pass@k and budgets need the level of a confidence, and abstaining only its order. Probes have learned the level from labels.
-# So we try the other methods twice where the level counts: as they are, and
-# [recalibrated](04_main_table.ipynb) on labels of other questions, as posteriors.
+# So for pass@k and budgets we try the other methods twice: as they are, and [recalibrated](04_main_table.ipynb) on labels of
+# other questions (then as posteriors).
 
 # %%
 from capcal_lib.book.page import models_beside, show_runs
@@ -64,8 +64,8 @@ nu = {name: probes_of(one)["concentration"] for name, one in models.items()}
 
 # %% [markdown]
 # A case is a method on a data set of a model. It *could be won* if a perfect confidence, which knows each question's expected
-# accuracy, would be significantly better than the rule, tested alone, without Holm. In each use, all cases of a model are
-# judged together by Holm's method, and the recalibrated once more. The questions of a subject are one group.
+# accuracy, would be significantly better than the rule in a single test. Holm's method then judges the cases of each use and
+# model together, and the recalibrated ones as a second group. The questions of a subject are one group.
 
 # %%
 import pandas as pd
@@ -78,7 +78,6 @@ for use in USES:
         judged[use, name] = compare_use(results[name], use, nu[name])
 comparisons = pd.concat(judged, names=["use", "model", None])
 comparisons = comparisons.reset_index(["use", "model"]).reset_index(drop=True)
-comparisons["verdict"].value_counts().to_frame("cases")
 
 # %%
 from capcal_lib.book.page import EndOfPage
@@ -127,7 +126,8 @@ sns.move_legend(grid, "outside lower center", ncols=2, title="share of cases")
 
 # %% [markdown]
 # Left, the share of all cases in which a method is significantly worse than the best rule without a confidence. Right, the
-# share of the cases that could be won in which it is better. A probe is not recalibrated.
+# share of the cases that could be won in which it is better. Where there is no bar, nothing is significant, or the method is not
+# tried: a probe is not recalibrated.
 
 # %% [markdown]
 # If no method is better in a use, the questions may be too few to tell. The uses have the same questions, so they are not
@@ -182,7 +182,6 @@ ways = ways_to_use(differing(own), nu[model])
 ways = ways[ways["way"] != "Probe, posterior"]  # it ranks as the plug-in does
 if ways.empty:
     raise EndOfPage(f"{model} has no confidence here that could be ranked.")
-ways["way"].value_counts(sort=False).to_frame("confidences")
 
 # %% [markdown]
 # `risk_coverage` computes a curve from the order of the confidences alone:
@@ -218,8 +217,8 @@ sns.move_legend(grid, "outside lower center", ncols=4, title="")
 # %% [markdown]
 # ## Promising a risk
 #
-# Which threshold keeps wrong answers below a promised share of all questions? A threshold that just suits some questions is
-# often too low for new ones. *Conformal risk control* (Angelopoulos et al., 2024) adds one more question, which the model
+# Which threshold keeps wrong answers below a promised share of all questions? A threshold chosen to just keep the
+# promise on old questions often breaks it on new ones. *Conformal risk control* (Angelopoulos et al., 2024) adds one more question, which the model
 # answers and always gets wrong. The model answers questions with a confidence $s_i$ above $t$. If $n$ questions set the
 # threshold, the lowest $t$ with
 #
@@ -297,11 +296,10 @@ largest.round(3).to_frame("largest share of wrong answers")
 #
 # ## Exercises
 #
-# **1 (easy).** In which uses, and on which data sets, does a probe help? What does a missing bar mean? *Hint:* the verdict
-# `better` in `comparisons`.
+# **1 (easy).** In which uses, and on which data sets, does a probe help? *Hint:* the verdict `better` in `comparisons`.
 
 # %% tags=["hide-cell", "solution"]
-# Uses in which a probe is better, by data set. No bar: nothing is significant, or no case could be won
+# Uses in which a probe is better, by data set
 won = listed[listed["verdict"] == "better"]
 won = won[won["method"] == "Probe"]
 pd.crosstab(won["dataset"], won["use"])

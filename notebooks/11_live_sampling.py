@@ -58,7 +58,6 @@ recorded = load_results(page.counting.store, model, **counted).loc[dataset]
 recorded = recorded.query("total > 0")
 recorded = recorded[recorded["total"] >= deep_samples(recorded["total"])]
 spread = evenly(recorded, n_questions)
-spread[["correct", "total"]].head()
 
 # %%
 questions = {question.id: question for question in load_questions(dataset)}
@@ -85,7 +84,6 @@ from capcal_lib.grading.counts import count_verdicts
 live = count_verdicts(samples, k=k_eval)[["correct", "total"]]
 live = live.add_prefix("live ")
 both = recorded[["correct", "total"]].join(live, how="inner")
-both.head()
 
 # %% [markdown]
 # We follow the question that is answered correctly about half of the time. This is its prompt:
@@ -123,7 +121,7 @@ show(frequent.head(5), caption, evidence=page.evidence)
 # %% [markdown]
 # ## Count
 #
-# The share of correct samples, $\hat\mu$, estimates the expected accuracy $\mu$. A sample that failed or could not be graded is
+# The share of correct samples, $\hat\mu$, estimates the expected accuracy $\mu$. A sample that cannot be graded is
 # `not_scored` and does not count. The interval shows how far $\mu$ may be from $\hat\mu$:
 
 # %%
@@ -164,7 +162,7 @@ from capcal_lib.text import in_words
 
 asked, apart = len(both), int((both["p (Holm)"] < 0.05).sum())
 text = "Asked again, {title} agrees with its recorded answers on {agree} of {asked} questions"
-chance = "; on {apart} it does not, as happens by chance on at most one page in twenty."
+chance = "; on {apart} it does not. If nothing has changed, at most one page in twenty shows any such question."
 about = {"title": sampler.title, "asked": asked, "agree": asked - apart}
 finding(text + (chance if apart else "."), apart=in_words(apart), **about)
 

@@ -29,7 +29,7 @@ show_runs(page)
 # %% [markdown]
 # ## Ask again and again
 #
-# The first experiment takes 24 questions from the freely licensed data set whose questions differ most in difficulty.
+# The first experiment takes 24 questions of one data set: of our built-in sets, the one whose questions differ most in difficulty.
 
 # %%
 from capcal_lib.book.experiments import evenly
@@ -56,17 +56,19 @@ verdicts = questions.set_index("text")["verdicts"].rename_axis("question")
 after = pd.DataFrame()
 for n in (1, 10, k_eval):
     after[f"correct of {n}"] = verdicts.str[:n].str.count("1")
-after.head()
 
 # %% tags=["finding"]
 from capcal_lib.text import in_words
+from scipy.stats import hypergeom
 
 unsure = (shown["correct"] / shown["total"] - 0.5).abs().to_numpy().argmin()
 asked = questions["text"][unsure]
-few, most = map(int, after.iloc[unsure, 1:])
-text = "Whether one answer is correct is luck, but the share of correct answers settles. Correct answers to “{asked}”: {few} of the first ten, {most} of {samples}."
-samples = len(questions["verdicts"][unsure])
-finding(text, asked=asked, few=in_words(few), most=most, samples=samples)
+samples, most = len(verdicts.iloc[unsure]), int(after.iloc[unsure, -1])
+few = min(10, samples)
+ends = map(int, hypergeom(samples, most, few).interval(0.95))
+text = "Whether one answer is correct is luck, but the share of correct answers settles. Correct answers to “{asked}”: {most} of {samples}; {few} of them, drawn at random, may show {ends}."
+of = {"few": in_words(few), "ends": " to ".join(map(in_words, ends))}
+finding(text, asked=asked, most=most, samples=samples, **of)
 
 # %% [markdown]
 # Pick a question and ask it. The *response target* jumps between 0 and 1 with every answer. The *capability target* $\hat\mu$
@@ -162,7 +164,8 @@ from capcal_lib.book.experiments import explorer_data
 from capcal_lib.results import score
 
 brier = score(results)["brier"].unstack("dataset")[list(varied.index)]
-explored = explorer_data(results, varied.index)
+opening = variance[varied.index].sort_values(ascending=False)
+explored = explorer_data(results, opening.index)
 
 # %%
 scores = brier.set_axis(varied["title"], axis="columns")

@@ -25,14 +25,15 @@ page = open_page(model, store, k_eval=k_eval)
 show_runs(page)
 
 # %% [markdown]
-# `shifts_by_correction` takes back one correction at a time. Its switches are:
+# `shifts_by_correction` takes back one correction at a time. Its switches are the four corrections, the grader and all of them:
 #
-# - *plug-in scores* keep the noise of $\hat\mu$. Only the score of Oracle RC falls: it is the correctness variance, and its
-#   plug-in estimate, the mean of $\hat\mu(1-\hat\mu)$, is too low.
+# - *plug-in scores* keep the noise of $\hat\mu$. Every score rises but Oracle RC's, which is the correctness variance: plug-in
+#   makes that too small.
 # - *missing as 0.5* fills in one half if a method was asked and gave no confidence.
 # - *votes in the pool* lets the samples that voted judge the vote too.
 # - *paper's probes* trains probes with the paper's recipe.
-# - *a judge's verdicts* replace the verdicts of the rules, and bring [errors of the judge](15_grading.ipynb) with them.
+# - *a judge's verdicts* replace the verdicts of the rules, and bring [errors of the judge](15_grading.ipynb) with them. They have
+#   a row only if a judge has graded every answer to a data set.
 # - *all together* is the paper's protocol without the judge. Only the first `k_c` samples of a question vote then, instead of
 #   many random choices.
 #
@@ -57,9 +58,9 @@ by = moved.groupby("confidence", observed=True)["size"].mean().items()
 
 # %% tags=["finding"]
 finding(
-    "{undoing} moves scores by {by}, on average. No other correction moves any score by more than {rest:.3f}.",
+    "{undoing} moves scores on average by {by}. No other correction moves a single score by more than {rest:.3f}.",
     undoing=study.UNDOING[largest],
-    by=" and ".join(f"{size:.3f} for {kind}" for kind, size in by),
+    by=" and by ".join(f"{size:.3f} for {kind}" for kind, size in by),
     rest=max(alone["size"].drop(moved.index), default=0),
 )
 
@@ -107,7 +108,7 @@ show(table, caption, evidence=page.evidence)
 # | what | the authors' code | here | moves |
 # |---|---|---|---|
 # | Score | plug-in, 100 samples | corrected, with an interval | ↓ by the mean of $\hat\mu(1-\hat\mu)/99$; measured above |
-# | Missing confidence | 0.5 | left out and counted | either way; measured above |
+# | Missing confidence | 0.5 | left out; their number is shown | either way; measured above |
 # | Response consistency | ten votes, which share samples with $\hat\mu$; equal strings vote together | the mean over a hundred splits, judged by the other samples; answers graded as equal vote together | either way; measured above |
 # | Vote without an answer | one more group, which can win | agrees with nobody; 0.5 if no vote is an answer | either way |
 # | Linear probe | gradient descent, grid of rates | *tuned*: the optimum, with decay from cross-validation | either way; measured above |
@@ -116,10 +117,10 @@ show(table, caption, evidence=page.evidence)
 # | Verbalized confidence | 5,000 tokens; only digits and dots in a box are read; after three attempts 0.5 | as long as an answer; also per cent, fractions, ranges and running text; after three attempts missing | fewer missing with gpt-oss |
 # | P(True) | two spellings a word; reasoning cut at 5,000 tokens | six spellings; missing if the reasoning reaches no answer | – |
 # | Oracle CC | scored on its own samples | scored on the other half | ↑; measured for [pass@k](05_pass_at_k.ipynb) |
-# | Success of a budget | ten draws that all questions share | its exact expectation | ↓ by several points at most, with one sample a question |
+# | Success of a budget | ten draws that all questions share | its exact expectation | ↓; by several points [at one sample a question](09_statements.ipynb) |
 # | Judge | temperature 1.0; SimpleQA's rubric, yes or no; grades every sample; sees the first accepted answer (TriviaQA) | temperature 0; a prompt in our words with five examples and three possible verdicts; grades each distinct answer once; sees up to 20 aliases | accuracy ↑ on TriviaQA |
 # | Not graded, or judgement unreadable | incorrect | not scored | accuracy ↑ |
-# | Extracted answer | from the whole reply; else the last line (TriviaQA, SimpleQA) or capital letter (MMLU, GPQA) | the last statement after the reasoning; else no answer, which is incorrect | accuracy ↓, at most by the share of samples without one |
+# | Extracted answer | searched in the whole reply; if none is found, the last line (TriviaQA, SimpleQA) or capital letter (MMLU, GPQA) | the last statement after the reasoning; else no answer, which is incorrect | accuracy ↓, at most by the share of samples without one |
 # | Questions and prompts | SimpleQA Verified, 1,000 questions; a prompt that the paper does not print | `simpleqa-verified` is the same, but recorded runs use all of SimpleQA; a prompt in our words | – |
 #
 
@@ -129,7 +130,8 @@ show(table, caption, evidence=page.evidence)
 # Every correction can be taken back. If no confidence is missing, plug-in scores add the same noise to every confidence that all
 # samples judge. So they cannot change the order of these confidences. Taking back the other corrections can.
 #
-# All scores rest on the paper's two theorems. [The next page](14_theorems.ipynb) asks whether these hold on counts.
+# That the two scores rank confidences alike rests on theorem 2. [The next page](14_theorems.ipynb) asks whether it holds on
+# counts.
 #
 # ## Exercises
 #

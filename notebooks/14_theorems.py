@@ -9,9 +9,8 @@
 # %% [markdown]
 # # Does theorem 2 hold on counts?
 #
-# The paper proves its theorems for $\mu$ and for an expectation over responses. Does theorem 2 also
-# hold for what one can measure, $c$ correct out of $n$ samples? The scores on [the previous page](13_protocol.ipynb) rest on
-# it.
+# The paper proves its theorems for $\mu$ and for an expectation over responses. Does theorem 2 also hold for what one can
+# measure, $c$ correct out of $n$ samples? [The previous page](13_protocol.ipynb) took back our corrections of one of its scores.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -76,8 +75,8 @@ _ = axes.legend(title="")
 
 # %% [markdown]
 # Each mark is a method, on the four data sets with the largest correctness variance. The methods of a data set lie on one line,
-# which is parallel to the dotted diagonal and below it by that variance. So both scores rank them alike. A mark off its line
-# lacks a confidence on some questions.
+# which is parallel to the dotted diagonal and below it by that variance. So both scores rank them alike. A mark is off its
+# line if its method has no confidence for some questions, so that it is scored on fewer.
 
 # %% [markdown]
 # ## Beyond the Brier score
@@ -112,9 +111,9 @@ by_score = {}
 for score in ("Brier", "log", "spherical"):
     of_score = losses_by_target(one_set, score=score.lower(), least=0.001)
     by_score[score] = of_score.loc[shown]
-table = pd.concat(by_score, names=["score"])
+table = pd.concat(by_score, names=["score"]).drop(columns="gap")
 caption = f"Three proper scores on {title}."
-show(table, caption, gap="{:.1g}", evidence=page.evidence)
+show(table, caption, evidence=page.evidence)
 
 # %% [markdown]
 # ## Summary

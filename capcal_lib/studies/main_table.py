@@ -136,5 +136,5 @@ def draw_prices(table: pd.DataFrame, panel: str) -> "sns.FacetGrid":
     grid.set_axis_labels("tokens a question", "score").set_titles("{col_name}")
     entries = grid.axes.flat[0].get_legend_handles_labels()
     grid.figure.legend(*entries, loc="upper center", ncols=4)
-    grid.tight_layout(rect=(0, 0, 1, 0.93))
+    grid.tight_layout(rect=(0, 0, 1, 1 - 0.4 / grid.figure.get_figheight()))  # below the legend
     return grid

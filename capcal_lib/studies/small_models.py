@@ -52,8 +52,8 @@ SPENT = {
 COSTS = "tokens of an answer < of ten votes"  # counted, and not tested
 MEASURED = {TARGETS, MIXED, OTHERS, ASKED_OWN, ASKED_ELSEWHERE, FURTHER, PASS, MISSED, COSTS}
 MEASURED |= {*OVER_UNIFORM.values(), *SPENT.values()}
-FOR = {"better": "holds", "inconclusive": "neither", "worse": "fails"}  # what a verdict says
-AGAINST = {"better": "fails", "inconclusive": "neither", "worse": "holds"}
+FOR = {"better": "holds", "inconclusive": "inconclusive", "worse": "fails"}  # what a verdict says
+AGAINST = {"better": "fails", "inconclusive": "inconclusive", "worse": "holds"}
 CASE = ["what", "method", "model", "dataset", "nearest"]
 ONE_HALF = "one half"
 WAYS = pd.DataFrame(
@@ -84,7 +84,7 @@ def compare_as_stated(
     Returns one row per comparison: ``what`` is compared, for which ``method``, ``model`` and
     ``dataset``, and whether the method is the ``nearest`` probe; the mean gain ``estimate`` with
     its own 95 % interval ``low`` to ``high``; ``p`` and ``p (Holm)``; and the ``result``:
-    ``holds`` or ``fails`` if ``p (Holm)`` is below .05, else ``neither``. Holm's method takes
+    ``holds`` or ``fails`` if ``p (Holm)`` is below .05, else ``inconclusive``. Holm's method takes
     together all comparisons of targets, with a random confidence, among probes, and of pass@k.
     Other pages judge budgets (``results.compare_use``) and compare probes with response
     consistency, verbalized confidence and P(True) (``results.compare_with_nearest_probe``).

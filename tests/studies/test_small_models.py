@@ -114,12 +114,12 @@ def test_budgets_and_votes_have_the_verdicts_of_their_pages(compared, results, c
     found = compared[compared["what"] == "budget by probe > even"].set_index("dataset")["result"]
     assert len(found) > 1
     for dataset, result in found.items():
-        assert result == signs.get(expected[dataset], "neither")
+        assert result == signs.get(expected[dataset], "inconclusive")
     against = compare_with_nearest_probe(results)
     votes = against[against["method"] == "Response consistency"].set_index("dataset")["verdict"]
     found = compared[compared["what"] == FURTHER].set_index("dataset")["result"]
     for dataset, result in found.items():
-        assert result == {"worse": "holds", "better": "fails"}.get(votes[dataset], "neither")
+        assert result == {"worse": "holds", "better": "fails"}.get(votes[dataset], "inconclusive")
 
 
 def test_where_nothing_differs_nothing_is_compared(results, concentrations):
@@ -133,7 +133,7 @@ def test_a_claim_takes_the_comparisons_that_it_names():
     rows = [
         ["own probe < uniform", "A", "x", True, "holds"],
         ["far probe < uniform", "B", "x", False, "fails"],
-        ["far probe < uniform", "C", "y", True, "neither"],
+        ["far probe < uniform", "C", "y", True, "inconclusive"],
         ["asked < uniform", "P(True)", "x", False, "holds"],
         ["asked < uniform", "P(True)", "x", False, "fails"],
         ["asked < uniform", "P(True)", "y", False, "fails"],
@@ -152,8 +152,8 @@ def test_a_claim_takes_the_comparisons_that_it_names():
     )
     found = results_of_claims(claims, comparisons, pd.Series([True, False]))
     assert found.groupby("says")["result"].agg(list).to_dict() == {
-        "nearest": ["holds", "neither"],
-        "not far": ["holds", "neither"],
+        "nearest": ["holds", "inconclusive"],
+        "not far": ["holds", "inconclusive"],
         "costs": ["holds", "fails"],
         "depends": ["holds"],  # x has both signs, and y one model alone
     }
