@@ -25,7 +25,7 @@ page = open_page(model, store, k_eval=k_eval)
 show_runs(page)
 
 # %% [markdown]
-# `shifts_by_correction` takes back one correction at a time. Its switches are the four corrections, the grader and all of them:
+# `shifts_by_correction` takes back one correction at a time. Its switches are four corrections, the grader, and the four together:
 #
 # - *plug-in scores* keep the noise of $\hat\mu$. Every score rises but Oracle RC's, which is the correctness variance: plug-in
 #   makes that too small.

@@ -10,7 +10,7 @@
 # # Does theorem 2 hold on counts?
 #
 # The paper proves its theorems for $\mu$ and for an expectation over responses. Does theorem 2 also hold for what one can
-# measure, $c$ correct out of $n$ samples? [The previous page](13_protocol.ipynb) took back our corrections of one of its scores.
+# measure, $c$ correct out of $n$ samples? [The previous page](13_protocol.ipynb) took back our corrections.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
