@@ -234,9 +234,9 @@ def advise(
     ``compare_recalibrated``, for all models in one table that names the ``model``; ``half`` has
     the gains of :func:`gain_of_one_half`, by ``model`` and ``dataset``.
 
-    Returns one row per way, in the order of ``WAYS``: the ``labels``, what it ``needs from the model``
-    beside the answer, the ``kind`` of confidence, and its ``mean gain``. All means are over the
-    same cases: those that have both votes and a probe of their own, whose number is
+    Returns one row per way, in the order of ``WAYS``: the ``labels``, what it ``needs from the
+    model`` beside the answer, the ``kind`` of confidence, and its ``mean gain``. All means are over
+    the same cases: those that have both votes and a probe of their own, whose number is
     ``attrs["cases"]``. A way that lacks one of them has no mean. Then each model has a column with
     the counts of ``results.tally`` over all cases of the way. A way without a case has no row.
     """
