@@ -86,7 +86,8 @@ def furnish(folder: Path, test: int, training: int) -> None:
         if not manifest.get("reported_as"):
             continue
         for split, entry in manifest["splits"].items():
-            number = test if split == manifest["evaluation_split"] else training
+            more = path.stem == "math500"  # so that its probe is nearest to AIME25, as in fact
+            number = test if split == manifest["evaluation_split"] else training + more
             rows = [row(path.stem, split, each) for each in range(number)]
             file = folder / f"{path.stem}-{split}.{'csv' if path.stem == 'gpqa' else 'jsonl'}"
             with file.open("w") as lines:

@@ -365,7 +365,7 @@ def test_search_finds_the_answer_to_a_question_among_the_first_six(browser: Any)
     lacking = {words for words, page in wanted.items() if page not in " ".join(found[words])}
     assert lacking == set(), found
     every = {page for words in ("MMLU", "AIME25") for page in hits(browser, words)}
-    assert len([page for page in every if "notebooks/" in page]) < len(MAIN_LINE) / 2
+    assert len([page for page in every if "notebooks/" in page]) <= len(MAIN_LINE) / 2
 
 
 def test_a_result_is_shown_once_with_what_it_says(browser: Any) -> None:

@@ -3,7 +3,10 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
+from multiprocessing import active_children
+from multiprocessing.connection import wait
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -54,6 +57,10 @@ class VllmEngine(LocalEngine):
             raise InputError(f"vLLM could not open {model.name!r}: {sanitize(error)}") from error
         self.turn_ends = sorted(turn_ends(self.tokenizer, model))  # beside the model's own ends
         self._numbers = count()  # of requests
+        processes = [process.sentinel for process in active_children()]
+        if processes:
+            outputs = self._llm.llm_engine.engine_core.outputs_queue
+            Thread(target=_tell_of_end, args=(processes, outputs), daemon=True).start()
 
     def close(self) -> None:
         """End vLLM's processes."""
@@ -138,6 +145,16 @@ class VllmEngine(LocalEngine):
             ) from error
         finally:
             engine.abort_request([*under_way])
+
+
+def _tell_of_end(processes: list[int], outputs: Any) -> None:
+    """Wake who waits for outputs when vLLM's process has ended, since its client waits for ever if
+    the process was killed.
+    """
+    from vllm.v1.engine.exceptions import EngineDeadError
+
+    wait(processes)
+    outputs.put(EngineDeadError())
 
 
 def groups(indices: Sequence[int], most: int) -> Iterator[Sequence[int]]:
