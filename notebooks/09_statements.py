@@ -341,7 +341,7 @@ advice = study.advise(as_it_is, recalibrated, pd.concat(half, names=["model"]))
 at_home = as_it_is[as_it_is["kind"] == "probe of the data set"]
 learned = pd.concat(probes)["questions"].rename_axis(["model", "method"])
 learned = at_home.join(learned, on=learned.index.names)["questions"]
-caption = f"Mean gain over the best constant (higher is better), on the same {advice.attrs['cases']} cases in all rows; a case is a model on a data set. A dash: the method was not run on all of them. Then for each model: '2 of 5, 3 of 8 worse' means significantly better in 2 of the 5 cases that could be won and significantly worse in 3 of all 8, after Holm's method. A case could be won if a perfect confidence would be significantly better than the constant."
+caption = f"Mean gain over the best constant (higher is better), on the same {advice.attrs['cases']} cases in all rows; a case is a model on a data set. A dash: not compared, or not run on all of them. Then for each model: '2 of 5, 3 of 8 worse' means significantly better in 2 of the 5 cases that could be won and significantly worse in 3 of all 8, after Holm's method. A case could be won if a perfect confidence would be significantly better than the constant."
 gained = advice.rename(columns=title_of).rename(columns={"kind": "method"})
 means = advice.set_index(["labels", "kind"])["mean gain"]
 own_gain = means.get(("yes", "probe of the data set"), np.nan)
