@@ -29,7 +29,7 @@ from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.metrics import mean_interval
 from capcal_lib.metrics.validation import Floats, align, as_scored
 from capcal_lib.probe_names import PLUG_IN, POSTERIOR, PROBE_OF_SET, is_probe
-from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, SHIFTS, shift
+from capcal_lib.shifts import AT_HOME, IN_DOMAIN, OUTSIDE, SHIFTS, shift
 
 if TYPE_CHECKING:
     import seaborn as sns
@@ -68,8 +68,8 @@ MARKERS = {  # a method that is not here has a dot
     "Response consistency": "D",
     "Oracle RC": "x",
     "Oracle CC": "+",
-    OUT_OF_DISTRIBUTION: "P",
-    OUT_OF_DOMAIN: "v",
+    IN_DOMAIN: "P",
+    OUTSIDE: "v",
 }
 BINS = 10
 BANDED = 12  # coverages at most whose risk has an interval
@@ -453,7 +453,7 @@ def draw_gains(comparisons: pd.DataFrame, label: str) -> Figure:
 
     shifts = [*map(shift, comparisons["method"], comparisons["dataset"])]
     table = comparisons.assign(shift=pd.Categorical(shifts, SHIFTS))
-    panels = [panel for _, panel in table.groupby(table["shift"] == OUT_OF_DOMAIN)] or [table]
+    panels = [panel for _, panel in table.groupby(table["shift"] == OUTSIDE)] or [table]
     size = plt.rcParams["figure.figsize"][0], 1.4 + 0.25 * (len(table) + len(panels))
     sizes: dict[str, Any] = {"figsize": size, "height_ratios": [1 + len(panel) for panel in panels]}
     figure, axes = plt.subplots(len(panels), squeeze=False, layout="constrained", **sizes)
@@ -500,7 +500,7 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
             continue
         base = COLORS.get(method, OTHER_COLOR)
         if is_probe(method):
-            base = SHIFT_COLORS[shift(method, dataset) or IN_DISTRIBUTION]
+            base = SHIFT_COLORS[shift(method, dataset) or AT_HOME]
         share = 0.62 ** uses[base]  # darker each time
         chosen[method] = to_hex(tuple(share * np.array(to_rgb(base))))
         uses[base] += 1

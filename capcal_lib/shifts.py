@@ -3,7 +3,7 @@
 from capcal_lib.manifests import load_datasets
 from capcal_lib.probe_names import probe_name, training_sets
 
-IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (
+AT_HOME, IN_DOMAIN, OUTSIDE = SHIFTS = (
     "probe of the data set",
     "probe of the domain",
     "probe of another domain",
@@ -28,7 +28,7 @@ def shift(method: str, dataset: str | None) -> str | None:
     probes = [*map(probe_name, titles)]
     trained_on = [manifest for manifest in datasets.values() if manifest.probe in probes]
     if shown_on in trained_on:
-        return IN_DISTRIBUTION
+        return AT_HOME
     if shown_on.domain in {manifest.domain for manifest in trained_on}:
-        return OUT_OF_DISTRIBUTION
-    return OUT_OF_DOMAIN
+        return IN_DOMAIN
+    return OUTSIDE

@@ -14,10 +14,9 @@ from capcal_lib.probe_names import read_column, training_sets
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results.results import CONSISTENCY, VOTES
 from capcal_lib.results.terms import BEST_CONSTANT, COUNTS, NUMBERS
-from capcal_lib.shifts import SHIFTS, shift
+from capcal_lib.shifts import AT_HOME, IN_DOMAIN, OUTSIDE, shift
 
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
-AT_HOME, IN_DOMAIN, OUTSIDE = SHIFTS
 SEVERAL = "probe of several data sets"
 VOTED, STATED, YES = ASKED_KINDS = "response consistency", "verbalized confidence", "P(True)"
 ELSEWHERE = IN_DOMAIN, OUTSIDE, SEVERAL  # the kinds of probes of other data sets

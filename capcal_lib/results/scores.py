@@ -2,6 +2,7 @@
 questions, which method may be the best, and recalibration.
 """
 
+from collections.abc import Iterator
 from typing import Any, Literal, get_args
 from zlib import crc32
 
@@ -217,21 +218,35 @@ def recalibrate(results: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
     check_int("folds", folds, least=2)
     recalibrated = results.drop(columns=SPLIT_TERMS, errors="ignore")
     recalibrated[confidence_columns(results)] = np.nan
-    fold = subjects(results).groupby(level="dataset").transform(folds_of, folds)
-    listed = estimates(results).assign(fold=lambda table: fold[table.index])
+    listed = estimates(results)
     columns: dict[Any, str] = {read_column(name): name for name in confidence_columns(results)}
+    fold = folds_of_sets(results, folds)
     for case, rows in listed.groupby(["dataset", "method", "member"], observed=True):
-        for number in rows["fold"].unique():
-            inside = rows["fold"] == number
-            others = rows.loc[~inside, NUMBERS]
-            if len(others) > 1:
-                calibrator = metrics.Calibrator("platt").fit(*(others[name] for name in NUMBERS))
-                values = calibrator.predict(rows.loc[inside, "confidence"])
-                recalibrated.loc[rows.index[inside], columns[case[1:]]] = values
+        for inside, _, calibrator in calibrated_folds(rows, fold):
+            values = calibrator.predict(inside["confidence"])
+            recalibrated.loc[inside.index, columns[case[1:]]] = values
     return recalibrated
+
+
+def folds_of_sets(results: pd.DataFrame, folds: int = 5) -> "pd.Series[int]":
+    """Deal the questions of each data set out to folds of whole subjects."""
+    return subjects(results).groupby(level="dataset").transform(folds_of, folds)
 
 
 def folds_of(groups: "pd.Series[str]", folds: int) -> "pd.Series[int]":
     """Deal whole groups out to folds, in an order that their names alone decide."""
     names = sorted(groups.unique(), key=lambda name: (crc32(str(name).encode()), str(name)))
     return groups.map({name: place % folds for place, name in enumerate(names)})
+
+
+def calibrated_folds(
+    rows: pd.DataFrame, fold: "pd.Series[int]"
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame, metrics.Calibrator]]:
+    """Yield the rows of each fold, those of the others, and Platt's method as it learns from these;
+    a fold is left out if the others have fewer than two rows.
+    """
+    for _, inside in rows.groupby(fold[rows.index]):
+        others = rows.drop(inside.index)
+        if len(others) > 1:
+            counts = (others[name] for name in NUMBERS)
+            yield inside, others, metrics.Calibrator("platt").fit(*counts)

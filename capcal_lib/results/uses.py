@@ -27,8 +27,7 @@ from capcal_lib.metrics.comparisons import APART
 from capcal_lib.probe_names import NEAREST_PROBE, PLUG_IN, POSTERIOR
 from capcal_lib.results.estimated import VOTED, differing, estimates
 from capcal_lib.results.judged import judge, mean_over_members
-from capcal_lib.results.results import subjects
-from capcal_lib.results.scores import folds_of
+from capcal_lib.results.scores import calibrated_folds, folds_of_sets
 from capcal_lib.results.terms import NUMBERS
 
 USES = ("pass@k", "pass@k, recalibrated", "Budget", "Budget, recalibrated", "Abstaining")
@@ -100,18 +99,16 @@ def compare_use(
     return judge(gains, ["dataset", *case])
 
 
-def recalibrate_ways(ways: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
+def recalibrate_ways(ways: pd.DataFrame) -> pd.DataFrame:
     """Recalibrate each way as ``results.recalibrate`` does, and use it as a posterior, whose
     concentration is fitted to the labels of the other folds too.
     """
-    groups = subjects(ways).groupby(level="dataset").transform(folds_of, folds)
-    ways, parts = ways.assign(fold=groups), [ways[:0]]
+    fold = folds_of_sets(ways[~ways.index.duplicated()])
+    parts = [ways[:0]]
     for _, rows in ways.groupby(["dataset", "way", "member"], sort=False):
-        for fold, inside in rows.groupby("fold"):
-            others = rows[rows["fold"] != fold]
+        for inside, others, calibrator in calibrated_folds(rows, fold):
             if others["total"].gt(1).sum() > 1:
                 s, *counts = (others[name] for name in NUMBERS)
-                calibrator = metrics.Calibrator("platt").fit(s, *counts)
                 nu = fit_concentration(calibrator.predict(s), *counts)
                 level = calibrator.predict(inside["confidence"])
                 parts.append(inside.assign(confidence=level, concentration=nu))

@@ -20,12 +20,13 @@ from capcal_lib.applications import (
     split_counts,
 )
 from capcal_lib.probe_names import PLUG_IN, POSTERIOR
-from capcal_lib.results.estimated import AT_HOME, VOTED
+from capcal_lib.results.estimated import VOTED
 from capcal_lib.results.judged import judge, mean_over_members
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import best_constant
 from capcal_lib.results.terms import BEST_CONSTANT, COUNTS, ORACLE_CC, ORACLE_RC, mark_best
 from capcal_lib.results.uses import ways_to_use
+from capcal_lib.shifts import AT_HOME
 
 ACTUAL = "Actual"
 HALVES = 10  # random halves that an oracle knows in turn

@@ -12,12 +12,12 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judges
 from capcal_lib.probe_names import training_sets
 from capcal_lib.results.counting import Counting
-from capcal_lib.results.estimated import AT_HOME, MISSING_AS, confidence_columns, kind_of_method
+from capcal_lib.results.estimated import MISSING_AS, confidence_columns, kind_of_method
 from capcal_lib.results.results import CONSISTENCY, results_of
 from capcal_lib.results.scores import ROUNDING, brier_terms
 from capcal_lib.results.terms import BEST_CONSTANT, COUNTS
 from capcal_lib.runs.run import Run
-from capcal_lib.shifts import shift
+from capcal_lib.shifts import AT_HOME, shift
 
 BY_JUDGE, ALL_TOGETHER = "a judge's verdicts", "all together"
 UNDOING = {  # what each correction's switch does, as the subject of a sentence

@@ -10,31 +10,22 @@ from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, pass_at_k_gains_over_answer
 from capcal_lib.claims import opposite
 from capcal_lib.probe_names import NEAREST_PROBE, PLUG_IN, POSTERIOR
-from capcal_lib.results.estimated import (
-    AT_HOME,
-    IN_DOMAIN,
-    OUTSIDE,
-    STATED,
-    VOTED,
-    YES,
-    cases_of,
-    differing,
-)
+from capcal_lib.results.estimated import STATED, VOTED, YES, cases_of, differing
 from capcal_lib.results.judged import compare_with_nearest_probe, judge, mean_over_members, tally
 from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.scores import best_constant, terms_of
 from capcal_lib.results.targets import BETWEEN
 from capcal_lib.results.terms import COUNTS, NUMBERS, ORACLE_RC
 from capcal_lib.results.uses import ATTEMPTS, compare_use, ways_to_use
-from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN
+from capcal_lib.shifts import AT_HOME, IN_DOMAIN, OUTSIDE
 from capcal_lib.studies.pass_at_k import predict_each
 
 TARGETS = "targets differ"
 MIXED = "most questions between .1 and .9"
 OVER_UNIFORM = {
-    IN_DISTRIBUTION: "own probe < uniform",
-    OUT_OF_DISTRIBUTION: "near probe < uniform",
-    OUT_OF_DOMAIN: "far probe < uniform",
+    AT_HOME: "own probe < uniform",
+    IN_DOMAIN: "near probe < uniform",
+    OUTSIDE: "far probe < uniform",
     STATED: "asked < uniform",
     YES: "asked < uniform",
 }
@@ -127,7 +118,7 @@ def score_gains(results: pd.DataFrame) -> pd.DataFrame:
     what = terms["shift"].fillna(terms["kind"]).map(OVER_UNIFORM)
     over_uniform = terms.assign(what=what, gain=terms["uniform"] - terms["term"])
     own = terms.loc[terms["kind"] == AT_HOME, "term"].rename("own")
-    others = terms[terms["shift"].isin([OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN])].join(own)
+    others = terms[terms["shift"].isin([IN_DOMAIN, OUTSIDE])].join(own)
     others = others.assign(what=OTHERS, gain=others["term"] - others["own"])
     gains = pd.concat([over_uniform.dropna(subset="what"), others])
     return gains.astype({"method": str})[["what", "method", "nearest", "gain"]]
@@ -176,7 +167,7 @@ def compare_asked(results: pd.DataFrame) -> pd.DataFrame:
     """
     asked = compare_with_nearest_probe(results)
     asked = asked.join(cases_of(results)["shift"], on=["dataset", "probe"])
-    votes, own = asked["method"] == CONSISTENCY, asked["shift"] == IN_DISTRIBUTION
+    votes, own = asked["method"] == CONSISTENCY, asked["shift"] == AT_HOME
     return asked.assign(
         what=np.where(votes, FURTHER, np.where(own, ASKED_OWN, ASKED_ELSEWHERE)),
         method=asked["probe"].where(votes, asked["method"].astype(str)),
