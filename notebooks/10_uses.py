@@ -139,17 +139,6 @@ from capcal_lib.book.tables import Html, badge, csv_link, titled
 listed = titled(comparisons)
 Html(f"<p>{csv_link(listed)} {badge(page.evidence)}</p>")
 
-# %% tags=["remove-cell"]
-from capcal_lib.book.page import glue
-
-spelled = {}
-shared = {"probe": ["Probe"], "asked": ["Verbalized confidence", "P(True)"]}
-fair = counts.query("method == 'Probe' or use not in ['pass@k', 'Budget']")
-for key, names in shared.items():
-    case = fair.groupby("method").sum().reindex(names).sum().astype(int)
-    spelled[key] = f"{case['better']} of {case['could be won']}"
-glue(**spelled)
-
 # %% [markdown]
 # ## Is the model overconfident?
 #

@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -49,3 +50,18 @@ def unsynced() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
+
+
+@pytest.fixture(scope="session")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of eight questions with one sample each; a test that changes it takes `run`."""
+    from capcal_lib.sampling.draw import sample
+
+    store = tmp_path_factory.mktemp("store")
+    return sample("simulated", "mini-capitals", k=1, limit=8, store=store).run.folder
+
+
+@pytest.fixture
+def run(drawn: Path, tmp_path: Path) -> Path:
+    """A copy of `drawn`."""
+    return shutil.copytree(drawn, tmp_path / Path(*drawn.parts[-3:]))

@@ -182,12 +182,3 @@ def titled(table: pd.DataFrame) -> pd.DataFrame:
     for column in table.columns.intersection(["model", "dataset"]):
         table = table.assign(**{column: table[column].map(title_of, na_action="ignore")})
     return table
-
-
-def p_value(p: float) -> str:
-    """Write a p value, which is the tail of a formula below .001.
-
-    >>> p_value(0.0213), p_value(1e-9)
-    ('0.021', '< .001')
-    """
-    return "< .001" if p < 0.001 else f"{p:.3f}"

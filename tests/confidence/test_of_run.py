@@ -1,7 +1,6 @@
 """The confidences of a run, each asked once."""
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +38,6 @@ from tests.sampling.chat_server import ChatServer, Exchange, Fault, status
 
 SET = "mini-capitals"
 MODEL = load_model("simulated")
-
-
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    store = tmp_path_factory.mktemp("store")
-    return sample("simulated", SET, k=1, limit=8, store=store).run.folder
-
-
-@pytest.fixture
-def run(drawn: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(drawn, tmp_path / Path(*drawn.parts[-3:]))
 
 
 class Failing(SimulatedEngine):

@@ -1,6 +1,5 @@
 """The hidden states of a run, each read once."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -25,17 +24,6 @@ from tests.folders import sampled, verify_run
 FEATURES = "features.parquet"
 SET = "mini-capitals"
 MODEL = load_model("simulated")
-
-
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    store = tmp_path_factory.mktemp("store")
-    return sample("simulated", SET, k=1, limit=8, store=store).run.folder
-
-
-@pytest.fixture
-def run(drawn: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(drawn, tmp_path / Path(*drawn.parts[-3:]))
 
 
 def use(monkeypatch: pytest.MonkeyPatch, engine: type[SimulatedEngine]) -> None:
