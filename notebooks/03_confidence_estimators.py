@@ -123,9 +123,9 @@ for name, rank in ranks.loc[widest].reindex([*colors]).items():
 _ = grid.set_axis_labels("confidence", "share correct")
 
 # %% [markdown]
-# One point per question, and the rank correlation above. If only two samples judge, points gather at 0, 1/2 and 1. On the diagonal a confidence is right. In a narrow upright cloud, it is
-# nearly the same for every question. If the points rise to the right, it tells easy questions from hard ones, even far from the
-# diagonal.
+# One point per question, and the rank correlation above. If only two samples judge, points gather at 0, 1/2 and 1. On the
+# diagonal a confidence is right. In a narrow upright cloud, it is nearly the same for every question. If the points rise to the
+# right, it tells easy questions from hard ones, even far from the diagonal.
 
 # %%
 order = ranks.loc[widest, [*colors]].dropna().sort_values(ascending=False)
