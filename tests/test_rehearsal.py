@@ -19,14 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import papermill
 import pytest
 import yaml
+from nbformat import NotebookNode
 
+from capcal_lib.book.pipeline import book_pages
 from capcal_lib.manifests import load_dataset
 from capcal_lib.places import MANIFESTS, NOTEBOOKS, ROOT
 from capcal_lib.reported import load_reported
 from capcal_lib.sampling.engines.simulated import true_mu
+from tests.pages import Run, one_kernel
 from tests.sampling.chat_server import ChatServer, Fault, cut, status
 
 pytestmark = pytest.mark.slow
@@ -299,24 +301,18 @@ PAGES: list[tuple[str, dict[str, str]]] = [
 ]
 
 
-def shown_table(path: Path, label: str, evidence: str = "measured") -> pd.DataFrame:
+def shown_table(page: NotebookNode, label: str) -> pd.DataFrame:
     """Read a table that a page shows with a mark, from what it offers as CSV, in all its digits."""
-    [cell] = [
-        each
-        for each in json.loads(path.read_text(encoding="utf-8"))["cells"]
-        if each["metadata"].get("label") == label
-    ]
+    [cell] = [each for each in page["cells"] if each["metadata"].get("label") == label]
     outputs = json.dumps(cell["outputs"])
-    assert f'class=\\"evidence {evidence}\\"' in outputs
+    assert 'class=\\"evidence measured\\"' in outputs
     rows, *_ = re.findall(r"data:text/csv;base64,([\w+/=]+)", outputs)
     return pd.read_csv(io.BytesIO(base64.b64decode(rows)))
 
 
-def shown_scores(
-    path: Path, label: str, evidence: str = "measured"
-) -> dict[tuple[str, str], float]:
+def shown_scores(page: NotebookNode, label: str) -> dict[tuple[str, str], float]:
     """Read a table of scores, by data set and method, of which a page shows three decimals."""
-    wide = shown_table(path, label, evidence).set_index("method")
+    wide = shown_table(page, label).set_index("method")
     titles = {name: load_dataset(name).title for name in DATASETS}
     return {
         (name, str(method)): float(re.findall(r"\d*\.\d+", str(cell))[0])
@@ -338,7 +334,7 @@ def accuracy_of(store: Path, dataset: str) -> "pd.Series[float]":
     return (verdicts["verdict"] == "correct").groupby(verdicts["question_id"]).mean()
 
 
-def check_tables(store: Path, pages: dict[str, Path]) -> None:
+def check_tables(store: Path, pages: dict[str, NotebookNode]) -> None:
     """Ask each table of the paper for its rows, its cells, and one value by another way."""
     rows, accuracy = partial(rows_of, store), partial(accuracy_of, store)
 
@@ -398,80 +394,53 @@ def check_tables(store: Path, pages: dict[str, Path]) -> None:
     assert distance == pytest.approx((2 * mu * (1 - mu)).mean())
 
 
+@pytest.fixture(scope="module")
+def run(laboratory: Path, model: Model) -> Iterator[Run]:
+    with one_kernel(**environment(laboratory, model)) as run:
+        yield run
+
+
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_pages_measure_the_tables_and_figures_of_the_paper(
-    laboratory: Path,
-    model: Model,
-    done: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    laboratory: Path, done: str, run: Run
 ) -> None:
     store = laboratory / "runs"
     said = dict(re.findall(r"-p (\w+) (\S+)", done))  # how the command opens its page
     assert said["model"] == MODEL
     assert said["store"] == str(store)
-    monkeypatch.chdir(ROOT)
-    for name, value in environment(laboratory, model).items():  # of the kernels
-        monkeypatch.setenv(name, value)
-    pages: dict[str, Path] = {}
-    for number, (page, parameters) in enumerate(PAGES):
+    pages: dict[str, NotebookNode] = {}
+    for page, parameters in PAGES:
         declared = (NOTEBOOKS / f"{page}.py").read_text(encoding="utf-8")
         given = {name: value for name, value in said.items() if f"\n{name}: str" in declared}
-        executed = tmp_path / f"{number}.ipynb"
+        executed = run(page, **given | parameters)
         pages[" ".join([page, *parameters.values()])] = executed
-        papermill.execute_notebook(
-            NOTEBOOKS / f"{page}.ipynb",
-            executed,
-            parameters=given | parameters,
-            progress_bar=False,
-        )
-        assert "has no samples of this model" not in executed.read_text(encoding="utf-8")
+        assert "has no samples of this model" not in json.dumps(executed)
     check_tables(store, pages)
 
 
-def test_every_page_is_executed_on_a_store_of_the_papers_recipe(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    """Sixty questions of each of the seven sets, answered by the simulated model, and all pages by
-    our protocol, each table's numbers from the rows of the store.
-    """
-    folder = tmp_path_factory.mktemp("whole")
-    furnish(folder, 60, 60)
-    store, out = folder / "store", folder / "pages"
-    asked = ["--model", MODEL, "--store", str(store)]
-    engine = ["--engine", "simulated"]
-    path = os.pathsep.join([str(folder), str(ROOT)])
-    for words in (
-        ["reproduce", *asked, "--recipe", "paper", "--verdicts", "rules", *engine],
-        ["notebooks", *asked, "--out", str(out)],
-    ):
-        done = subprocess.run(
-            command(*words),
-            env=os.environ | {"PYTHONPATH": path, "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    pages = {page.stem: page for page in out.rglob("*.ipynb")}
-    assert {*pages} == {page.stem for page in NOTEBOOKS.glob("*.ipynb")}
+@pytest.mark.usefixtures("done")
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_every_page_is_executed_on_the_experiment(laboratory: Path, run: Run) -> None:
+    """By our protocol, each table's numbers from the rows of the store."""
+    store = laboratory / "runs"
+    pages = {name: run(name, model=MODEL, store=str(store)) for name in book_pages()}
 
     titles = {name: load_dataset(name).title for name in DATASETS}
     mu = {name: accuracy_of(store, name) for name in DATASETS}
     noise = {name: share * (1 - share) / 99 for name, share in mu.items()}  # of 100 samples
-    distances = shown_table(pages["01_targets_divergence"], "targets-distance", "simulated")
+    distances = shown_table(pages["01_targets_divergence"], "targets-distance")
     distances = distances.set_index("dataset")["mean distance"]
-    scores = shown_scores(pages["04_main_table"], "main-scores", "simulated")
-    means = shown_table(pages["04_main_table"], "main-overview", "simulated")
+    scores = shown_scores(pages["04_main_table"], "main-scores")
+    means = shown_table(pages["04_main_table"], "main-overview")
     means = means.set_index("dataset")["mean μ"]
-    constants = shown_table(pages["07_response_consistency"], "consistency-table", "simulated")
+    constants = shown_table(pages["07_response_consistency"], "consistency-table")
     constants = constants.set_index("dataset")["best constant"]
     for name, title in titles.items():
         said = rows_of(store, name, "confidence-p-true").set_index("question_id")["confidence"]
         terms = (said.reindex(mu[name].index) - mu[name]) ** 2 - noise[name]
         others = (mu[name].sum() - mu[name]) / (len(mu[name]) - 1)
         constant = (others - mu[name]) ** 2 - noise[name]
-        assert len(said) == len(mu[name]) == 60
+        assert len(said) == len(mu[name]) == TEST
         assert means[title] == pytest.approx(mu[name].mean())
         assert scores[name, "P(True)"] == pytest.approx(terms.mean(), abs=1e-3)
         assert constants[title] == pytest.approx(constant.mean())

@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from capcal_lib.book import pipeline
-from capcal_lib.book.pipeline import book_pages, execute, model_pages
+from capcal_lib.book.pipeline import execute, model_pages
+from capcal_lib.cli import app
 from capcal_lib.errors import InputError
 
 
@@ -91,11 +93,18 @@ def test_only_what_changed_is_executed_again(house: Path, monkeypatch: pytest.Mo
 def test_failing_notebooks_are_named_and_the_others_are_executed(house: Path) -> None:
     for name, code in {"01_fail": "1 / 0", "02_die": "import os; os._exit(1)"}.items():
         (house / f"notebooks/{name}.ipynb").write_text(notebook(code))
-    said: list[str] = []
-    failed = execute(book_pages(), house / "out", say=said.append)
-    assert "ZeroDivisionError: division by zero" in failed["01_fail"]
-    assert "died" in failed["02_die"]
-    assert said == ["00_say, executed", "01_fail, failed", "02_die, failed"]
+    done = CliRunner().invoke(app, ["notebooks", "--out", str(house / "out")])
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == [
+        "00_say, executed",
+        "01_fail, failed",
+        "02_die, failed",
+        f"1 of 3 pages: {house / 'out'}",
+    ]
+    fail, die = done.stderr.splitlines()
+    assert fail == "capcal: 01_fail: ZeroDivisionError: division by zero"
+    assert die.startswith("capcal: 02_die: ")
+    assert "died" in die
 
 
 def test_a_book_is_built_again_only_if_it_changes(

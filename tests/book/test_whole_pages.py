@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import papermill
 import pytest
-from filelock import FileLock
 
-from capcal_lib.book.pipeline import book_pages, end, execute
-from capcal_lib.places import BUILD, NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
+from capcal_lib.book.pipeline import book_pages, end
+from capcal_lib.places import OWN_MANIFESTS, RECORDED_RUNS, ROOT
+from tests.pages import Run, one_kernel
 
 NAMES = [*book_pages()]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -88,13 +87,10 @@ def faults(notebook: dict[str, Any]) -> list[str]:
     return found
 
 
-def run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **parameters: object) -> Path:
-    monkeypatch.chdir(ROOT)
-    page = tmp_path / f"{name}.ipynb"
-    papermill.execute_notebook(
-        NOTEBOOKS / f"{name}.ipynb", page, parameters=parameters, progress_bar=False
-    )
-    return page
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    with one_kernel() as run:
+        yield run
 
 
 CASES = [(name, "gpt-oss-20b") for name in NAMES]  # the model of a user's own command
@@ -107,7 +103,6 @@ if "CAPCAL_EVERY_PAGE" in os.environ:
 else:  # what shows confidences by data set
     OWN_CASES += [(name, "template") for name in ("04_main_table", "10_uses")]
     CASES += [(name, "one set") for name in ("04_main_table", "05_pass_at_k", "10_uses")]
-    CASES += [("05_pass_at_k", "smollm2-135m")]
 
 
 @pytest.fixture(scope="module")
@@ -144,46 +139,37 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def of_the_book() -> Path:
-    """The folder in which the book's pages are executed; only those whose inputs have changed since
-    it was built are executed here.
-    """
-    BUILD.mkdir(exist_ok=True)
-    with FileLock(BUILD / "notebooks.lock"):
-        assert not execute(book_pages(), BUILD / "notebooks", say=print)
-    return BUILD / "notebooks"
+@pytest.fixture(scope="module")
+def run_own(own_data: Path) -> Iterator[Run]:
+    with one_kernel(**{OWN_MANIFESTS: str(own_data)}) as run:
+        yield run
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_of_the_book_is_whole(name: str, of_the_book: Path) -> None:
-    assert faults(as_read(of_the_book / f"{name}.ipynb")) == []
+    page = of_the_book / f"{name}.ipynb"
+    assert faults(as_read(json.loads(page.read_text(encoding="utf-8")))) == []
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize(("name", "case"), OWN_CASES)
-def test_a_page_of_ones_own_data_is_whole(
-    name: str, case: str, own_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(OWN_MANIFESTS, str(own_data))
+def test_a_page_of_ones_own_data_is_whole(name: str, case: str, own_data: Path, run: Run) -> None:
     model = "mine" if case == "imported" else "simulated"
-    page = run(name, tmp_path, monkeypatch, model=model, store=str(own_data / case))
+    page = run_own(name, model=model, store=str(own_data / case))
     assert faults(as_read(page)) == []
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize(("name", "case"), CASES)
-def test_a_page_is_whole(
-    name: str, case: str, one_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_is_whole(name: str, case: str, one_set: Path, run: Run) -> None:
     given = {"model": case}
     if case == "one set":
         given = {"model": "simulated", "store": str(one_set)}
-    notebook = as_read(run(name, tmp_path, monkeypatch, **given))
+    notebook = as_read(run(name, **given))
     assert faults(notebook) == []
     if case == "one set":  # simulated, throughout
         assert "evidence measured" not in json.dumps(notebook)
@@ -203,29 +189,24 @@ def test_a_page_is_whole(
     ],
 )
 def test_a_page_says_where_nothing_is_solved(
-    name: str, reason: str, unsolved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, reason: str, unsolved: Path, run: Run
 ) -> None:
-    given = {"model": "qwen2.5-coder-1.5b", "store": str(unsolved)}
-    notebook = as_read(run(name, tmp_path, monkeypatch, **given))
+    notebook = as_read(run(name, model="qwen2.5-coder-1.5b", store=str(unsolved)))
     assert faults(notebook) == []
     assert reason in " ".join(texts(notebook["cells"][-1]))
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-def test_the_page_on_pass_at_k_says_where_samples_are_too_few(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = run("05_pass_at_k", tmp_path, monkeypatch, model="simulated", k_eval=5)
-    notebook = as_read(page)
+def test_the_page_on_pass_at_k_says_where_samples_are_too_few(run: Run) -> None:
+    notebook = as_read(run("05_pass_at_k", model="simulated", k_eval=5))
     assert faults(notebook) == []
     reason = "With k_eval = 5, no data set has both a probe of its own and eight samples"
     assert reason in " ".join(texts(notebook["cells"][-1]))
 
 
-def as_read(page: Path) -> dict[str, Any]:
-    """Read a page as the book shows it: without what is below its end, and each text in one."""
-    notebook: dict[str, Any] = json.loads(page.read_text(encoding="utf-8"))
+def as_read(notebook: dict[str, Any]) -> dict[str, Any]:
+    """Make a page what the book shows: without what is below its end, and each text in one."""
     end(notebook)
     for cell in notebook["cells"]:
         cell["source"] = "".join(cell["source"])
@@ -284,7 +265,7 @@ def test_jupyterlab_shows_the_figure_and_folds_the_solutions(
     from playwright.sync_api import sync_playwright
 
     page = Path(shutil.copy(of_the_book / "07_response_consistency.ipynb", tmp_path))
-    lab = [Path(sys.executable).with_name("jupyter-lab"), "--no-browser", "--allow-root"]
+    lab = [str(Path(sys.executable).with_name("jupyter-lab")), "--no-browser", "--allow-root"]
     lab += ["--ServerApp.port=0", "--IdentityProvider.token=", f"--ServerApp.root_dir={tmp_path}"]
     home = {f"JUPYTER_{kind}_DIR": str(tmp_path / kind) for kind in ("CONFIG", "RUNTIME")}
     home["JUPYTERLAB_SETTINGS_DIR"] = str(tmp_path / "settings")

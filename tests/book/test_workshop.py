@@ -23,7 +23,6 @@ from pack_workshop import (
 )
 from typer.testing import CliRunner
 
-from capcal_lib.book.pipeline import execute
 from capcal_lib.book.tables import show
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
@@ -238,12 +237,9 @@ def test_a_class_guesses_hard_questions_on_which_the_constant_is_worth_something
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-def test_the_slides_take_all_from_pages_as_they_are_executed(tmp_path):
+def test_the_slides_take_all_from_pages_as_they_are_executed(of_the_book):
     text = (WORKSHOP / "slides.md").read_text(encoding="utf-8")
-    names = {found["page"] for found in re.finditer(KEY, text)} - {"class", "static"}
-    pages = dict.fromkeys(sorted(names), "simulated")
-    assert execute(pages, tmp_path, say=print) == {}
-    filled = fill(text, tmp_path, class_facts(class_set()))
+    filled = fill(text, of_the_book, class_facts(class_set()))
     assert filled.count("<img class='figure'") == len(re.findall(r"\{\{\w+:fig-", text)) > 0
 
 
