@@ -156,7 +156,9 @@ def test_a_page_of_the_book_is_whole(name: str, of_the_book: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize(("name", "case"), OWN_CASES)
-def test_a_page_of_ones_own_data_is_whole(name: str, case: str, own_data: Path, run: Run) -> None:
+def test_a_page_of_ones_own_data_is_whole(
+    name: str, case: str, own_data: Path, run_own: Run
+) -> None:
     model = "mine" if case == "imported" else "simulated"
     page = run_own(name, model=model, store=str(own_data / case))
     assert faults(as_read(page)) == []
