@@ -201,20 +201,20 @@ def end(notebook: dict[str, Any]) -> None:
 
 def lift(notebook: dict[str, Any]) -> None:
     """Put what the cells tagged ``finding`` and ``picture`` show below the title, a picture with
-    the text after it. Their code stays where it runs.
+    the text after it. Their code stays where it runs, also in a page that a reader downloads.
 
     >>> def cell(source, *tags):
-    ...     return {"source": source, "metadata": {"tags": [*tags]}, "outputs": [source]}
+    ...     return {"id": source, "source": source, "metadata": {"tags": [*tags]}, "outputs": [1]}
     >>> page = {"cells": [cell("Title"), cell("1"), cell("draw", "picture"), cell("Below.")]}
     >>> lift(page)
     >>> [(shown["source"], len(shown["outputs"])) for shown in page["cells"]]
-    [('Title', 1), ('draw', 1), ('Below.', 1), ('1', 1), ('draw', 0)]
+    [('Title', 1), ('', 1), ('Below.', 1), ('1', 1), ('draw', 0)]
     """
     title, *cells = notebook["cells"]
     lifted = []
     for tag in ("finding", "picture"):
         for cell in [cell for cell in cells if tag in cell["metadata"].get("tags", ())]:
-            shown = deepcopy(cell)
+            shown = deepcopy(cell) | {"id": f"{cell['id']}-shown", "source": ""}
             shown["metadata"]["tags"] = [tag, "remove-input"]
             lifted.append(shown)
             cell["outputs"] = []

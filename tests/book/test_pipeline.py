@@ -1,4 +1,5 @@
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,21 @@ def test_a_book_is_built_again_only_if_it_changes(
     pipeline.build_book(out=house / "out", say=lambda line: None)
     pipeline.build_book(["simulated"], out=house / "mine", say=lambda line: None)
     assert built[1:] == [built[0], ["00_say.ipynb", "_toc.yml", "index.md"]]
+
+
+def test_a_page_with_its_finding_on_top_runs_where_a_reader_downloads_it() -> None:
+    page = json.loads(notebook("import math"))
+    found = {"metadata": {"tags": ["finding"]}, "source": "found = math.pi", "outputs": ["3.14"]}
+    page["cells"].append(page["cells"][1] | found)
+    for place, cell in enumerate(page["cells"]):
+        cell["id"] = f"cell{place}"
+    pipeline.lift(page)
+    assert [cell["outputs"] for cell in page["cells"]] == [[], ["3.14"], [], []]
+    assert len({cell["id"] for cell in page["cells"]}) == 4
+    names: dict[str, Any] = {}
+    for cell in page["cells"]:
+        exec(cell["source"], names)
+    assert names["found"] == math.pi
 
 
 def test_an_unknown_model_is_refused_before_anything_runs() -> None:
