@@ -145,9 +145,11 @@ Html(f"<p>{csv_link(listed)} {badge(page.evidence)}</p>")
 # A confidence is *overconfident* if its mean is above the accuracy. Here is the difference on each data set:
 
 # %%
+from capcal_lib.probe_names import is_probe
+from capcal_lib.results import methods
+
 own = results[model]
-others = "Verbalized confidence", "P(True)", "Response consistency"
-confidences = own[own.columns.intersection(others)]
+confidences = own[[name for name in methods(own) if not is_probe(name)]]
 excess = confidences.sub(own["correct"] / own["total"], axis="index")
 
 # %% label="uses-excess"

@@ -29,7 +29,7 @@ show_runs(page)
 # %% [markdown]
 # ## Ask again and again
 #
-# The first experiment takes 24 questions of one data set: of our built-in sets, the one whose questions differ most in difficulty.
+# The first experiment takes 24 questions of the data set whose questions differ most in difficulty, a built-in one if there is one.
 
 # %%
 from capcal_lib.book.experiments import evenly
@@ -54,7 +54,7 @@ run = page.runs.loc[shown.index[0][0], "run"]
 questions = pd.DataFrame(recorded_answers(run, shown, k_eval))
 verdicts = questions.set_index("text")["verdicts"].rename_axis("question")
 after = pd.DataFrame()
-for n in (1, 10, k_eval):
+for n in (1, 10, verdicts.str.len().max()):
     after[f"correct of {n}"] = verdicts.str[:n].str.count("1")
 
 # %% tags=["finding"]

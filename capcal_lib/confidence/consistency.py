@@ -68,7 +68,8 @@ def answers_of(verdicts: pd.DataFrame) -> pd.DataFrame:
 
     A row a sample, in their order: ``question_id``, ``sample_index``, ``verdict``; the
     ``canonical`` answer, so that equal answers are equal texts, missing where there is none; and
-    ``correct``, 1 or 0, NaN where it is not scored.
+    ``correct``, 1 or 0, NaN where it is not scored. No rows if samples are correct and no answer is
+    known, as of a table with a verdict a sample: such samples cannot vote.
 
     >>> rows = [("q", 0, "moon", "correct"), ("q", 1, None, "not_scored")]
     >>> columns = ["question_id", "sample_index", "canonical", "verdict"]
@@ -76,6 +77,8 @@ def answers_of(verdicts: pd.DataFrame) -> pd.DataFrame:
     [1.0, nan]
     """
     answers = verdicts[["question_id", "sample_index", "verdict", "canonical"]]
+    if answers["canonical"].isna().all() and answers["verdict"].eq("correct").any():
+        answers = answers.iloc[:0]
     return answers.assign(correct=answers["verdict"].map(CORRECTNESS))
 
 

@@ -95,6 +95,7 @@ def run() -> Iterator[Run]:
 
 CASES = [(name, "gpt-oss-20b") for name in NAMES]  # the model of a user's own command
 OWN_CASES = [(name, "imported") for name in NAMES]
+OWN_CASES += [(name, "judged") for name in ("07_response_consistency", "12_try_it")]
 if "CAPCAL_EVERY_PAGE" in os.environ:
     OWN_CASES += [(name, "template") for name in NAMES]
     CASES = [
@@ -108,7 +109,8 @@ else:  # what shows confidences by data set
 @pytest.fixture(scope="module")
 def own_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with manifests, imported samples of 60 questions with confidences in ``imported``,
-    and samples of the data set that ``capcal new dataset`` writes in ``template``.
+    the same with a verdict each and no answer in ``judged``, and samples of the data set that
+    ``capcal new dataset`` writes in ``template``.
     """
     folder = tmp_path_factory.mktemp("own")
     rng = np.random.default_rng(0)
@@ -117,17 +119,22 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for n, mu in enumerate(rng.random(60))
         for right in rng.random(12) < mu
     ]
-    log = "".join(json.dumps(row) + "\n" for row in rows)
-    (folder / "rows.jsonl").write_text(log)
+    verdicts = [row | {"verdict": row["response"] == row["gold"]} for row in rows]
+    for name, table in (("rows", rows), ("judged", verdicts)):
+        log = "".join(json.dumps(row) + "\n" for row in table)
+        (folder / f"{name}.jsonl").write_text(log)
     stated = "".join(f"q{n},{s:.2f}\n" for n, s in enumerate(rng.random(60)))
     (folder / "mine.csv").write_text("id,confidence\n" + stated)
     imported = "--model mine --dataset sums --store imported"
+    judged = imported.replace("imported", "judged")
     template = "--model simulated --dataset law --store template"
     environment = os.environ | {OWN_MANIFESTS: str(folder)}
     for command in (
         f"import rows.jsonl {imported} --temperature 1",
         f"grade {imported}",
         f"confidence {imported} --from mine.csv --name stated",
+        f"import judged.jsonl {judged} --temperature 1",
+        f"confidence {judged} --from mine.csv --name stated",
         "new dataset law",
         f"sample {template} --k 12",
         f"grade {template}",
@@ -159,9 +166,12 @@ def test_a_page_of_the_book_is_whole(name: str, of_the_book: Path) -> None:
 def test_a_page_of_ones_own_data_is_whole(
     name: str, case: str, own_data: Path, run_own: Run
 ) -> None:
-    model = "mine" if case == "imported" else "simulated"
-    page = run_own(name, model=model, store=str(own_data / case))
-    assert faults(as_read(page)) == []
+    model = "simulated" if case == "template" else "mine"
+    page = as_read(run_own(name, model=model, store=str(own_data / case)))
+    assert faults(page) == []
+    if case == "judged":
+        said = " ".join(texts(page["cells"][-1]))
+        assert ("capcal grade --regrade" in said) == (name == "07_response_consistency")
 
 
 @pytest.mark.slow

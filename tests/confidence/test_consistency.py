@@ -154,6 +154,16 @@ def test_answers_are_read_by_question_and_sample(tmp_path: Path) -> None:
         read_answers(Run(folder), k=0)
 
 
+def test_samples_that_are_correct_without_an_answer_cannot_vote(tmp_path: Path) -> None:
+    """As those of a table with a verdict a sample."""
+    folder = make(tmp_path, k=2, limit=1)
+    [name] = read_answers(Run(folder), k=2)["question_id"].unique()
+    by_hand(folder, {name: [(None, "correct"), (None, "incorrect")]})
+    assert read_answers(Run(folder), k=2).empty
+    by_hand(folder, {name: [(None, "no_answer"), (None, "incorrect")]})
+    assert len(read_answers(Run(folder), k=2)) == 2
+
+
 def test_a_run_votes_and_says_what_it_costs_or_lacks() -> None:
     run = find_run(RECORDED_RUNS, "smollm2-135m", "mini-exam", "test")
     tokens = read_samples(run, ["completion_tokens"])["completion_tokens"]
