@@ -739,15 +739,21 @@ def show(
     store: Store = LOCAL_RUNS,
 ) -> None:
     """Show a run's questions with their counts, or one question with its samples and verdicts."""
-    from capcal_lib.results.look import look_up, questions_of
+    from capcal_lib.grading.verdicts import run_questions
+    from capcal_lib.results.look import questions_of, samples_of
 
     named = _named(run, model, dataset, split, store)
     if question is None:
         _print_table(questions_of(named))
         return
-    shown, samples = look_up(named, question)
-    _say(shown.text)
-    _say(f"right answer: {shown.answer.gold}")
+    samples = samples_of(named, question)
+    try:
+        shown = run_questions(named)[question]
+    except InputError as error:  # its text may be elsewhere, but its samples are here
+        _warn(f"capcal: {error}")
+    else:
+        _say(shown.text)
+        _say(f"right answer: {shown.answer.gold}")
     for row in samples.to_dict("records"):
         line = f"sample {row['sample_index']}: {row['verdict']}"
         if row["extracted"]:

@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 
 from capcal_lib import cli
 from capcal_lib.manifests import dataset_names, model_names
-from capcal_lib.places import ROOT
+from capcal_lib.places import RECORDED_RUNS, ROOT
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results, score
 from capcal_lib.runs import Run, open_runs
@@ -258,6 +258,19 @@ def test_merge_status_and_verify(tmp_path: Path, capcal: Capcal) -> None:
     next(folder.glob("samples-*")).unlink()
     status, out, _ = capcal("verify", "--store", both)
     assert (status, "6 samples missing, which `capcal sample` draws" in out) == (1, True)
+
+
+def test_samples_are_shown_where_their_question_is_not_at_hand(
+    tmp_path: Path, capcal: Capcal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPCAL_DATA_DIR", str(tmp_path))
+    asked = ("--model", "qwen2.5-coder-0.5b", "--dataset", "gsm8k", "--split", "test")
+    status, out, err = capcal(
+        "show", *asked, "--question", "gsm8k/test/100", "--store", RECORDED_RUNS
+    )
+    assert (status, err.count("\n")) == (0, 1)
+    assert "test.jsonl.gz does not exist; set CAPCAL_DATA_DIR" in err
+    assert out.startswith("sample 0: ")
 
 
 def test_a_run_is_looked_at_and_removed(tmp_path: Path, capcal: Capcal) -> None:

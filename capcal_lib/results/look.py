@@ -7,8 +7,7 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.unread import describe_unread
-from capcal_lib.grading.verdicts import VERDICTS, read_verdicts, run_questions
-from capcal_lib.questions import Question
+from capcal_lib.grading.verdicts import VERDICTS, read_verdicts
 from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.run import store_option
 from capcal_lib.runs.store import KEY, read_samples
@@ -63,9 +62,9 @@ def describe_unread_samples(run: Run) -> list[str]:
     return describe_unread(table["response"], table["verdict"] == "no_answer")
 
 
-def look_up(run: Run, question_id: str) -> tuple[Question, pd.DataFrame]:
-    """Return a question, from the user's data, and one row per sample: sample_index, response,
-    verdict (``not graded`` if it has none), extracted and reason (empty if there is none).
+def samples_of(run: Run, question_id: str) -> pd.DataFrame:
+    """Return one row per sample of a question: sample_index, response, verdict (``not graded`` if
+    it has none), extracted and reason (empty if there is none).
 
     `InputError` if the question was not sampled."""
     samples = read_samples(run, [*KEY, "response"])
@@ -78,5 +77,4 @@ def look_up(run: Run, question_id: str) -> tuple[Question, pd.DataFrame]:
     graded = read_verdicts(run) if run.has(VERDICTS) else rows[KEY]
     absent = {"verdict": "not graded", "extracted": "", "reason": ""}
     rows = rows.merge(graded, on=KEY, how="left").reindex(columns=[*rows, *absent])
-    rows = rows.astype(dict.fromkeys(absent, object)).fillna(absent)
-    return run_questions(run)[question_id], rows
+    return rows.astype(dict.fromkeys(absent, object)).fillna(absent)
