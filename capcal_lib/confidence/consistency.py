@@ -163,7 +163,7 @@ def vote(run: Run, *, k_eval: int = 100, k_c: int = 10) -> pd.DataFrame:
     """Let the first k_c of each question's first k_eval samples vote, under the rules' verdicts.
 
     Returns what :func:`split_votes` does, with the mean ``tokens`` of a vote. `InputError` if no
-    question has k_c + 2 samples, with the command that draws them.
+    question has k_c + 2 samples, with the command that draws them, or if no sample has an answer.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
@@ -175,6 +175,11 @@ def vote(run: Run, *, k_eval: int = 100, k_c: int = 10) -> pd.DataFrame:
         raise InputError(
             f"no question has {k_c + 2} samples, {k_c} to vote and 2 to judge; draw more with: "
             f"{more_samples(run, k_c + 2)}"
+        )
+    if table["confidence"].isna().all():
+        raise InputError(
+            f"no sample of {run} has an extracted answer to vote with; imported samples need a "
+            "column extracted, or --regrade and another --store"
         )
     return table.assign(tokens=k_c * mean_tokens(run))
 
