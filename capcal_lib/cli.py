@@ -517,7 +517,7 @@ def grade(
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
 ) -> None:
-    """Grade the samples that have no verdict from the current grader."""
+    """Grade all samples of a run, if any lacks a verdict from the current grader."""
     from capcal_lib.grading.verdicts import grade_run
     from capcal_lib.results.look import describe_unread_samples
 
