@@ -517,7 +517,7 @@ def grade(
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
 ) -> None:
-    """Grade the samples that have no verdict from the current grader."""
+    """Grade all samples of a run, if any lacks a verdict from the current grader."""
     from capcal_lib.grading.verdicts import grade_run
     from capcal_lib.results.look import describe_unread_samples
 
@@ -592,7 +592,7 @@ def confidence(
     run = _run(model, dataset, split, store, choice)
     if file and name and not method:
         table = take_columns(file, read_table(file), ["question_id", "confidence"], ["tokens"])
-        confidences = place_confidence(run, name, table.to_dict("records"))
+        confidences = place_confidence(run, name, table.to_dict("records"), file)
     elif not method or file or name:
         raise InputError(
             "use either --method, or --from FILE with --name NAME for a method of your own"

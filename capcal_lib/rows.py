@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from capcal_lib.errors import InputError, check_known, naming_extra
@@ -83,13 +82,17 @@ def take_columns(
     table: "DataFrame",
     needed: Sequence[str],
     others: Sequence[str] = (),
-    columns: Mapping[str, str] = MappingProxyType({}),
+    columns: Mapping[str, str] | None = None,
+    instead: str = "",
 ) -> "DataFrame":
     """Take columns of a table under their usual names; ``others`` are optional.
 
     Headings may have capitals and spaces, or one of the ``SPELLINGS``. ``columns`` maps names to
-    other columns, or to fields inside one. `InputError` for a table without rows, a column that
-    lacks, and two columns that could be one."""
+    other columns, or to fields inside one; None if no ``--column`` can. ``instead`` names what
+    another kind of table needs. `InputError` for a table without rows, a column that lacks, and
+    two columns that could be one."""
+    remedy = "rename one" if columns is None else "name one with --column {}={}"
+    columns = columns or {}
     for name in columns:
         check_known("column", name, [*needed, *others])
     if table.empty:
@@ -107,15 +110,15 @@ def take_columns(
         heads = _heads_of(table, name)
         if len(heads) > 1:
             raise InputError(
-                f"{where}: the {name} may be column {sanitize(' or '.join(heads))}; choose with "
-                f"--column {name}={sanitize(heads[0])}"
+                f"{where}: the {name} may be column {sanitize(' or '.join(heads))}; "
+                + remedy.format(name, sanitize(heads[0]))
             )
         if heads:
             taken[name] = table[heads[0]]
         elif name in needed:
             raise InputError(
-                f"{where}: no column {name}; needed: {', '.join(needed)}; found: {listed}; name "
-                f"another with --column {name}=COLUMN"
+                f"{where}: no column {name}; needed: {', '.join(needed)}{instead}; found: "
+                f"{listed}; {remedy.format(name, 'COLUMN')}"
             )
     return taken
 
@@ -224,7 +227,8 @@ def _plain_errors(path: Path) -> Iterator[None]:
         ) from None
     except (OSError, EOFError, zlib.error, csv.Error, ValueError, RecursionError) as error:
         # Errors of pyarrow are ValueErrors too.
-        raise InputError(f"{path}: cannot be read: {sanitize(error)}") from None
+        remedy = "; save it as UTF-8" if "'utf-8' codec" in str(error) else ""
+        raise InputError(f"{path}: cannot be read: {sanitize(error)}{remedy}") from None
 
 
 def _open(path: Path) -> BinaryIO:

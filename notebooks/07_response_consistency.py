@@ -49,7 +49,7 @@ answers = pd.concat(answers, names=["dataset"])
 voters = study.votes_of_datasets(answers)  # ten or five
 if voters.empty:
     raise EndOfPage(
-        "Five votes and two samples to judge them take seven samples a question, and no run has so many with their answers. To draw them: capcal sample --k 7; to read answers from responses: capcal grade --regrade"
+        "Five votes and two samples to judge them take seven samples a question, and no run has so many with extracted answers. To draw them: capcal sample --k 7; to extract answers of imported samples: capcal import --regrade --store ANOTHER"
     )
 
 # %%

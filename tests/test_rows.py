@@ -35,7 +35,8 @@ def test_a_field_may_be_as_long_as_a_line(tmp_path: Path) -> None:
         ("a.csv", "a,b,a\n1,2,3\n", "two columns are called 'a'; name them apart"),
         ("a.jsonl", '{"a": 1}\n\n{"a": 2\n', "cannot be read: line 3: Expecting"),
         ("a.json", '[{"a": 1}, 7]', "cannot be read: not a JSON object"),
-        ("a.csv", "a,b\n1,2\n".encode("utf-16"), "cannot be read: 'utf-8' codec"),
+        ("a.csv", "a,b\n1,2\n".encode("utf-16"), "'utf-8' codec .*; save it as UTF-8"),
+        ("a.jsonl", '{"a": "é"}'.encode("latin-1"), "line 1: 'utf-8' codec .*; save it as UTF-8"),
         ("a.csv", b"PK\x03\x04\xff\xfe", "cannot be read: 'utf-8' codec"),
     ],
 )
@@ -130,14 +131,16 @@ def test_a_column_may_be_named_and_may_be_a_field_inside_one(tmp_path: Path) -> 
 def test_two_columns_that_may_be_one_are_refused(tmp_path: Path) -> None:
     read(tmp_path / "a.csv", "id,doc_id,n,N\n0,x,1,2\n")
     table = read_table(tmp_path / "a.csv")
-    said = "the question_id may be column id or doc_id; choose with --column question_id=id"
-    with pytest.raises(InputError, match=said):
+    said = "the question_id may be column id or doc_id; "
+    with pytest.raises(InputError, match=said + "name one with --column question_id=id"):
+        take_columns("a.csv", table, ["question_id"], columns={})
+    with pytest.raises(InputError, match=said + "rename one"):
         take_columns("a.csv", table, ["question_id"])
     chosen = take_columns("a.csv", table, ["question_id"], columns={"question_id": "doc_id"})
     assert chosen["question_id"].tolist() == ["x"]
     assert take_columns("a.csv", table, [], ["n"])["n"].tolist() == ["1"], "as it is spelled"
     with pytest.raises(InputError, match="no column r; needed: r; found: id, doc_id, n, N; name"):
-        take_columns("a.csv", table, ["r"])
+        take_columns("a.csv", table, ["r"], columns={})
 
 
 def test_a_table_of_json_is_that_of_all_its_rows(

@@ -166,14 +166,20 @@ def vote(run: Run, *, k_eval: int = 100, k_c: int = 10) -> pd.DataFrame:
     """Let the first k_c of each question's first k_eval samples vote, under the rules' verdicts.
 
     Returns what :func:`split_votes` does, with the mean ``tokens`` of a vote. `InputError` if no
-    question has k_c + 2 samples, with the command that draws them.
+    question has k_c + 2 samples, with the command that draws them, or if no sample has an answer.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
     >>> vote(find_run(RECORDED_RUNS, "simulated", "mini-exam", "test"))["total"].max()
     np.int64(90)
     """
-    table = split_votes(read_answers(run, k=k_eval), k_c)
+    answers = read_answers(run, k=k_eval)
+    if answers["canonical"].isna().all():
+        raise InputError(
+            f"no sample of {run} has an extracted answer to vote with; imported samples need a "
+            "column extracted, or --regrade and another --store"
+        )
+    table = split_votes(answers, k_c)
     if table.empty:
         raise InputError(
             f"no question has {k_c + 2} samples, {k_c} to vote and 2 to judge; draw more with: "

@@ -92,7 +92,9 @@ def confidences_of(run: Run) -> dict[str, pd.DataFrame]:
     return {TITLES.get(method, method): read_confidence(run, method) for method in methods_of(run)}
 
 
-def place_confidence(run: Run, name: str, rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
+def place_confidence(
+    run: Run, name: str, rows: Iterable[Mapping[Any, Any]], file: object = "the table"
+) -> pd.DataFrame:
     """Keep the confidences of your own method with a run; they replace earlier ones of this name.
 
     The method is then a column of the run's results and a row of the main table. Its name may have
@@ -100,7 +102,7 @@ def place_confidence(run: Run, name: str, rows: Iterable[Mapping[Any, Any]]) -> 
     has ``question_id`` and ``confidence``: a number in [0, 1], or empty, None or NaN if it is
     missing. A row may have ``tokens``, the completion tokens spent. A sampled question without a
     row has no confidence. `InputError` for a question given twice, or one that the run has not
-    sampled. Returns what ``read_confidence`` does."""
+    sampled; it names the ``file`` of the rows. Returns what ``read_confidence`` does."""
     if not re.fullmatch(r"[\w-][\w.-]{0,99}", name):
         raise InputError(f"invalid method name {name!r}; use letters, digits, _, . and -")
     if name in RESERVED:
@@ -116,7 +118,7 @@ def place_confidence(run: Run, name: str, rows: Iterable[Mapping[Any, Any]]) -> 
             if one.question_id not in sampled:
                 raise ValueError(f"its question was not sampled; the ids look like {example!r}")
         except ValueError as error:
-            raise InputError(f"row {place}: {error}; got {sanitize(row)}") from None
+            raise InputError(f"{file}, row {place}: {error}; got {sanitize(row)}") from None
         estimates[one.question_id] = one
     for question in sampled - estimates.keys():
         estimates[question] = Estimate(question, np.nan, 0)

@@ -166,7 +166,7 @@ def _refuse_others(run: Run, samples: pd.DataFrame) -> None:
         question, index = others[KEY].iloc[0]
         raise InputError(
             f"sample {index} of question {sanitize(question, 80)!r} is another in {run}; nothing "
-            "was written: import into another --store, or as another --model"
+            "was written: import all files at once, or into another --store, or as another --model"
         )
 
 

@@ -28,6 +28,7 @@ from capcal_lib.rows import (
 from capcal_lib.text import counted, printable, sanitize
 
 NEEDED = ["question_id", "response"]
+SCORED = ", or for `capcal score` question_id, confidence, correct"
 SETTINGS = {"temperature": float, "max_tokens": int, "top_p": float}
 RUN = ["task", "model", *SETTINGS, "top_k", "reasoning_effort"]  # what makes two runs two
 OTHERS = ["gold", "verdict", "sample", "question", "aliases", "choices", "subject", "extracted"]
@@ -93,7 +94,7 @@ def read_samples(
         if pd.notna(first.get("judge")):
             notes.append(f"verdicts by {first['judge']}")
         if lost := int((samples["verdict"] == "not_scored").sum()):
-            notes.append(f"{counted(lost, 'sample')} without a verdict left out")
+            notes.append(f"{counted(lost, 'sample')} without a verdict, not scored")
     return Log(samples.reindex(columns=KEPT), _items_of(samples), judged, notes, settings)
 
 
@@ -124,7 +125,7 @@ def _read_file(
             raise ValueError("--scorer is for logs of lm-evaluation-harness and inspect_ai")
         if "custom_id" in first and not isinstance(first.get("response"), str):
             return read_batch(path, columns)
-    table = take_columns(path, read_table(path), NEEDED, OTHERS, columns)
+    table = take_columns(path, read_table(path), NEEDED, OTHERS, columns, SCORED)
     return table.assign(path=printable(path), row=range(len(table)))
 
 
@@ -185,7 +186,7 @@ def _items_of(samples: pd.DataFrame) -> pd.DataFrame:
     `InputError` for a question with two answers or texts, and an answer that is no option."""
     stated = samples[["question_id", *samples.columns.intersection(ITEM)]].map(str)
     again = stated.drop_duplicates()["question_id"].duplicated()
-    rule = "has two answers, texts or subjects; import the files apart"
+    rule = "has another answer, text or subject in an earlier row; mend it, or import files apart"
     refuse(samples.loc[again.index], again, rule, *ITEM)
     first = samples.drop_duplicates("question_id").set_index("question_id")
     first = first.reindex(columns=[*ITEM, "path", "row"]).astype(object)

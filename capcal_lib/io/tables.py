@@ -101,7 +101,7 @@ def check_table(
     table: pd.DataFrame,
     counts: Counted | None = None,
     drop_missing: bool = False,
-    columns: Mapping[str, str] = MappingProxyType({}),
+    columns: Mapping[str, str] | None = None,
 ) -> Counted:
     """Check confidences and counts: a row a question, or without a ``total`` a row a sample.
 
@@ -171,7 +171,7 @@ def _take_rows(
     where: object,
     table: pd.DataFrame,
     needed: list[str],
-    columns: Mapping[str, str] = MappingProxyType({}),
+    columns: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Take the rows of one run, each sample once, with their places."""
     table = take_columns(where, table, needed, OTHERS, columns)

@@ -86,6 +86,8 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
         if question.id not in left_out:
             questions[question.id] = question
     loaded = tuple(questions.values())
+    if not loaded:
+        raise InputError(f"{source}: no questions of {manifest.title} ({split}) in it; add some")
     fits, known = _compare(entry, loaded)
     if not fits:
         raise InputError(
@@ -174,8 +176,6 @@ def check_questions(dataset: str, split: str, questions: Sequence[Question]) -> 
 def _compare(entry: Split, questions: Sequence[Question]) -> tuple[bool, str]:
     """Tell whether questions may be those that a manifest pins, and in words."""
     number = len(questions)
-    if not number:
-        return False, "there are no questions"
     if number not in (entry.rows or number, entry.hub_rows):
         return False, f"{number} rows, the manifest has {entry.rows}"
     if entry.digest is None or number == entry.hub_rows:

@@ -65,13 +65,14 @@ def make_plan(order: Order, *, fetch: bool = True) -> pd.DataFrame:
                 continue
             run = order.run(dataset.name, split)
             samples = read_samples(run, [*KEY, "prompt_tokens"]) if run else None
+            sampled = 0 if samples is None else samples["question_id"].nunique()
             for name in names:
                 of_samples = name in (DRAWN, "judge")
                 step = Step(
                     dataset.name,
                     split,
                     name,
-                    questions,
+                    questions if name == DRAWN else max(questions, sampled),
                     first=draw.first if of_samples else 0,
                     per_question=draw.samples if of_samples else 1,
                     model=str(judge) if name == "judge" else order.model,
@@ -131,7 +132,9 @@ def _cost(step: Step, run: Run | None, samples: pd.DataFrame | None) -> dict[str
 def _done(step: Step, run: Run, samples: pd.DataFrame) -> int:
     """Count the requests of a step that are done."""
     if step.step == DRAWN:
-        return int(samples["sample_index"].sub(step.first).between(0, step.per_question - 1).sum())
+        asked = samples["sample_index"].sub(step.first).between(0, step.per_question - 1)
+        drawn = samples.loc[asked, "question_id"].value_counts()
+        return int(drawn.head(min(len(drawn), step.questions)).sum())
     if step.step == "judge":
         wanted = step.questions * step.per_question
         judged, answers = judge_progress(run).get(step.model, (0, wanted))

@@ -198,9 +198,10 @@ class Writer:
 @contextmanager
 def open_writer(store: Path, record: Record) -> Iterator[Writer]:
     """Open a run for appending, and make it if it is new; `InputError` if another process writes
-    it, or if it is damaged.
+    it, or if it is damaged. A new run that is refused before it has a row is removed.
     """
     run = run_of(store, record.identity)
+    new = not run.folder.exists()
     with hold(run.folder, PARTS):
         with plain_errors(run.folder):
             if not (run.folder / RECORD).exists():
@@ -210,6 +211,10 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
         writer = Writer(run, present_keys(run))
         try:
             yield writer
+        except InputError:
+            if new and not parts_of(run):
+                shutil.rmtree(run.folder, ignore_errors=True)
+            raise
         finally:
             writer.join_parts()
 

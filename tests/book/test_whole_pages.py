@@ -171,7 +171,7 @@ def test_a_page_of_ones_own_data_is_whole(
     assert faults(page) == []
     if case == "judged":
         said = " ".join(texts(page["cells"][-1]))
-        assert ("capcal grade --regrade" in said) == (name == "07_response_consistency")
+        assert ("capcal import --regrade" in said) == (name == "07_response_consistency")
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from capcal_lib.confidence.consistency import (
 )
 from capcal_lib.errors import InputError
 from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.questions import load_questions
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.store import read_samples
 from tests.results.test_results import by_hand, make
@@ -164,7 +165,7 @@ def test_samples_that_are_correct_without_an_answer_cannot_vote(tmp_path: Path) 
     assert len(read_answers(Run(folder), k=2)) == 2
 
 
-def test_a_run_votes_and_says_what_it_costs_or_lacks() -> None:
+def test_a_run_votes_and_says_what_it_costs_or_lacks(tmp_path: Path) -> None:
     run = find_run(RECORDED_RUNS, "smollm2-135m", "mini-exam", "test")
     tokens = read_samples(run, ["completion_tokens"])["completion_tokens"]
     table = vote(run, k_eval=8, k_c=3)
@@ -177,3 +178,8 @@ def test_a_run_votes_and_says_what_it_costs_or_lacks() -> None:
         InputError, match=r"no question has 5 samples, 3 to vote and 2 to judge; .* --k 5$"
     ):
         vote(run, k_eval=4, k_c=3)
+    folder = make(tmp_path, k=4, limit=2)
+    names = [question.id for question in load_questions("mini-exam", limit=2)]
+    by_hand(folder, {name: [(None, "correct")] * 4 for name in names})
+    with pytest.raises(InputError, match="has an extracted answer to vote with; imported samples"):
+        vote(Run(folder), k_c=2)

@@ -245,9 +245,9 @@ def test_rows_that_are_no_confidences_are_refused(run: Path) -> None:
         ({"question_id": rows[0]["question_id"], "s": 0.5}, "no confidence"),
         ({"confidence": 0.5}, "no question_id"),
     ):
-        line = re.escape(f"row 7: {what}") + ".*got " + re.escape(str(wrong))
+        line = re.escape(f"a.csv, row 7: {what}") + ".*got " + re.escape(str(wrong))
         with pytest.raises(InputError, match=line):
-            place_confidence(Run(run), "length", [*rows[1:], wrong])
+            place_confidence(Run(run), "length", [*rows[1:], wrong], "a.csv")
     assert sorted(run.iterdir()) == before
 
 
@@ -280,6 +280,16 @@ def test_ones_own_method_by_command_is_a_column_and_known_to_status_and_verify(r
     assert "confidence-length.parquet: not of what was sampled, or not of all of it" in " ".join(
         verify_run(Run(run)).problems
     )
+    for heads, message in (
+        ("question_id,said", "no column confidence; .*; rename one"),
+        ("question_id,confidence", "length.csv, row 0: its confidence is no number"),
+    ):
+        file.write_text(f"{heads}\na,high\n")
+        refused = CliRunner().invoke(
+            app, ["confidence", *asked, "--from", str(file), "--name", "x"]
+        )
+        assert isinstance(refused.exception, InputError)
+        assert re.search(message, str(refused.exception))
     for wrong in (
         [],
         ["--method", "p-true", "--from", str(file)],

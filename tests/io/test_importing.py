@@ -234,7 +234,10 @@ BAD: dict[str, tuple[Any, str]] = {
         "at which temperature 'toy' was sampled; say it: --temperature 0.7",
     ),
     "no gold": ([{"question_id": "q", "response": "1", "t": 1}], "neither answers nor verdicts"),
-    "another gold": ([good(), good(gold="2")], "two answers, texts or subjects"),
+    "another gold": (
+        [good(), good(gold="2")],
+        "has another answer, text or subject in an earlier row; mend",
+    ),
     "twice": (
         [good(sample=0), good(sample=0, response="2")],
         "row 1: question 'q' has the sample of an earlier one; give one of the logs, or table.",
@@ -333,9 +336,15 @@ def test_a_name_that_is_no_part_of_a_path_is_refused(take: Take, tmp_path: Path,
 
 def test_other_content_under_the_number_of_a_sample_is_refused(take: Take, tmp_path: Path) -> None:
     take(write(tmp_path / "a.jsonl", good()), settings=HOT)
-    with pytest.raises(InputError, match=r"sample 0 of question 'q' is another in .*; nothing"):
-        take(write(tmp_path / "a.jsonl", good(response="2")))
-    assert read_samples(Run(list_runs(tmp_path / "store")[0]))["response"].tolist() == ["1"]
+    more = write(tmp_path / "b.jsonl", good(response="2"))
+    with pytest.raises(
+        InputError, match=r"sample 0 of question 'q' is another in .*; nothing .* all files at once"
+    ):
+        take(more)
+    run = Run(list_runs(tmp_path / "store")[0])
+    assert read_samples(run)["response"].tolist() == ["1"]
+    take(tmp_path / "a.jsonl", more)
+    assert read_samples(run)["response"].tolist() == ["1", "2"]
 
 
 def test_odd_names_and_texts_survive(take: Take, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_any_other_format_is_told_the_columns_that_are_needed(
 ) -> None:
     path = tmp_path / "other.json"
     path.write_text(json.dumps(content))
-    said = "no column question_id; needed: question_id, response; found: .*; name another with"
+    said = "no column question_id; needed: question_id, response, or .*; found: .*; name one with"
     with pytest.raises(InputError, match=said):
         read_file(path)
 

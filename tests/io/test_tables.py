@@ -39,7 +39,7 @@ BAD = {
     "no column": (
         CSV.replace("correct", "right"),
         "no column correct; needed: question_id, confidence, correct; found: question_id, "
-        "confidence, right, total; name another with --column correct=COLUMN",
+        "confidence, right, total; name one with --column correct=COLUMN",
     ),
     "a total of another name": (
         CSV.replace("total", "n"),
@@ -169,7 +169,7 @@ def test_a_key_may_be_a_log(tmp_path: Path) -> None:
     rows = [{"question_id": "0", "question": q, "response": "B", "gold": "B"} for q in "ab"]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(InputError, match=r"question '0' has two answers, texts"):
+    with pytest.raises(InputError, match=r"question '0' has another answer, text"):
         read_file(mine, key=path)
 
 
@@ -195,7 +195,8 @@ def test_options_of_logs_and_of_tables_are_not_exchanged(tmp_path: Path) -> None
 def test_columns_of_other_names_are_named(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("id,prob,n_correct,n\na,0.5,1,2\nb,1,2,2\n")
-    with pytest.raises(InputError, match=r"no column response; needed: question_id, response"):
+    needed = "question_id, response, or for `capcal score` question_id, confidence, correct; found"
+    with pytest.raises(InputError, match=f"no column response; needed: {needed}"):
         read_file(path)
     columns = {"confidence": "prob", "correct": "n_correct", "total": "n"}
     found = read_file(path, columns=columns)
@@ -243,7 +244,7 @@ def test_lists_in_cells_are_texts_or_refused(tmp_path: Path) -> None:
     [
         (
             "question_id,confidence,correct,total,Subject,cluster\na,.5,1,2,x,y\n",
-            "the subject may be column Subject or cluster; choose with --column subject=Subject",
+            "the subject may be column Subject or cluster; name one with --column subject=Subject",
         ),
         (
             "question_id,confidence,correct,total,subject\na,.5,1,2,x\nb,.5,1,2,\n",

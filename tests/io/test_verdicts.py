@@ -32,7 +32,7 @@ def test_a_sample_without_a_verdict_is_left_out(
     path = judged(tmp_path / "log.json", values)
     assert accuracy(path) == (right, scored)
     [taken, left_out, *_] = read_file(path).notes
-    assert (taken, left_out) == ("verdicts by judge", "1 sample without a verdict left out")
+    assert (taken, left_out) == ("verdicts by judge", "1 sample without a verdict, not scored")
 
 
 UNKNOWN = [

@@ -11,6 +11,7 @@ import pytest
 from capcal_lib.questions import sets
 from capcal_lib.reproduce import PAPER, Order, make_plan, show_plan, time_plan
 from capcal_lib.reproduce import plan as plans
+from capcal_lib.sampling.draw import sample
 from tests.command import run
 from tests.reproduce.orders import BY_RULES, small
 
@@ -70,7 +71,11 @@ def test_a_plan_counts_what_the_recipe_asks_for(tmp_path: Path) -> None:
         *["hidden states"] * 2,
     ]
     assert plan.query("step == 'p-true'")[["requests", "tokens"]].to_numpy().tolist() == [[6, 6]]
-    paper = make_plan(small(tmp_path, recipe=BY_RULES))
+    sample("simulated", "mini-exam", k=1, limit=9, store=tmp_path)
+    plan = make_plan(small(tmp_path)).query("split == 'test'")  # what is sampled is asked
+    assert plan["questions"].tolist() == [6, 9, 9, 9]
+    assert plan["requests"].tolist() == [6 * 19, 9, 9, 9]
+    paper = make_plan(small(tmp_path / "paper", recipe=BY_RULES))
     drawn = paper.query("step == 'samples'").set_index("split")["requests"]
     assert drawn.to_dict() == {"test": 6 * 100, "train": 6 * 10}
 

@@ -65,6 +65,16 @@ def test_a_second_writer_is_refused_in_one_line(tmp_path: Path) -> None:
         pass
 
 
+def test_a_refusal_removes_a_new_run_without_rows_and_no_other(tmp_path: Path) -> None:
+    folder = run_of(tmp_path, IDENTITY).folder
+    for rows, is_there in (([], False), ([row("a", 0)], True), ([], True)):
+        with suppress(InputError), open_writer(tmp_path, RECORD) as writer:
+            writer.append(rows)
+            raise InputError("refused")
+        assert folder.exists() == is_there
+    assert len(read_samples(run_of(tmp_path, IDENTITY))) == 1
+
+
 def test_a_place_that_cannot_be_written_is_one_clear_line() -> None:
     with pytest.raises(InputError, match="nothing"):
         open_writer(Path("/proc/nothing"), RECORD).__enter__()

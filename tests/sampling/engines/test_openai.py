@@ -523,6 +523,24 @@ def test_the_command_says_what_failed_and_goes_on(
     assert (ended, out, err) == (2, "", f"capcal: {refused}\n")
 
 
+@pytest.mark.parametrize(
+    ("server", "message"),
+    [
+        ({"models": ("llama",)}, "lists llama, not smollm2-135m"),
+        ({"listing": status(404)}, "no server answers at"),
+        ({"fault": always(status(401))}, "refuses access"),  # which lists its models to anybody
+    ],
+)
+def test_a_refused_command_leaves_no_empty_run(
+    server: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChatServer(**server) as served:
+        monkeypatch.setenv("OPENAI_BASE_URL", served.url)
+        with pytest.raises(InputError, match=message):
+            sample(MODEL.name, "mini-capitals", k=1, limit=2, engine="openai", store=tmp_path)
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+
+
 @pytest.mark.skipif("vllm" in sys.modules, reason="vLLM is there")
 def test_a_model_for_vllm_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
