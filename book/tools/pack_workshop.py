@@ -289,7 +289,7 @@ def pack(out: Path = BUILD) -> Path:
             shutil.copytree(reveal / part, folder / "reveal" / part, ignore=unused)
     chosen.to_csv(folder / "class_key.csv", index=False)
     chosen.drop(columns=["correct", "total"]).to_csv(folder / "class_set.csv", index=False)
-    shutil.copytree(html, folder / "book", ignore=shutil.ignore_patterns("_sources", "*.ipynb"))
+    shutil.copytree(html, folder / "book")
     return Path(shutil.make_archive(str(out / "workshop"), "zip", folder))
 
 
