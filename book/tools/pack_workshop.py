@@ -69,7 +69,7 @@ def class_facts(chosen: pd.DataFrame) -> dict[str, Any]:
         "questions": "\n".join(f"{place}. {text}" for place, text in _numbered(chosen)),
         "blank": "| | question | my s | key μ̂ | (s − μ̂)² |\n|---|---|---|---|---|\n",
         "key": "| | question | correct | μ̂ |\n|---|---|---|---|\n",
-        "mean": f"{share.mean():.2f}",
+        "mean": f"{share.mean():.3f}",
         "half": f"{score(share * 0 + 0.5):.3f}",
         "constant": f"{score((share.sum() - share) / (len(share) - 1)):.3f}",
         "uniform": f"{uniform_baseline_brier(right, total, corrected=True):.3f}",
