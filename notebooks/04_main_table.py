@@ -72,9 +72,10 @@ drawn = scores.drop([*mixes, "Uniform random", "Oracle CC"], level="method")
 _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 
 # %% [markdown]
-# Capability Brier scores with 95 % intervals; lower is better. The line in a row is the best constant. A hollow mark is the same
-# method recalibrated. Probes learned from the data set itself (in the paper's words *in-domain in-distribution*), from another
-# one of its domain (*in-domain out-of-distribution*) or from another domain (*out-of-domain*).
+# Capability Brier scores with 95 % intervals on the data sets whose questions differ in accuracy; lower is better. The line in a
+# row is the best constant. A hollow mark is the same method recalibrated. *Oracle RC* knows whether one sample is correct. Probes
+# learned from the data set itself (in the paper's words *in-domain in-distribution*), from another one of its domain (*in-domain
+# out-of-distribution*) or from another domain (*out-of-domain*).
 
 # %% [markdown]
 # The *capability Brier score* of a method is the mean squared distance of its confidence from $\hat\mu$, the share of correct

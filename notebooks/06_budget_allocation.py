@@ -207,8 +207,8 @@ show(rates.rename(columns="B = {}".format), caption, evidence=page.evidence)
 
 # %% tags=["hide-cell", "solution"]
 # Hopeless questions get none and others two. A larger budget need not make the advantage smaller
-oracle = rates.xs("Honest oracle", level="rule")
-oracle - rates.xs("Even spending", level="rule")
+oracle = rates.xs("Honest oracle", level="rule").dropna(axis=1, how="all")
+oracle - rates.xs("Even spending", level="rule")[oracle.columns]
 
 # %% [markdown]
 # **2 (medium).** Replace every confidence by one half. What does the allocation become, and does it matter which number you
@@ -220,7 +220,7 @@ pd.DataFrame({s: allocate([s] * 5, 12) for s in (0.5, 0.1)})
 
 # %% [markdown]
 # **3 (hard).** Samples of different questions cost different numbers of tokens. What replaces the gain? *Hint:* `allocate`
-# has an argument `cost`.
+# has an argument `cost`, and then the budget is in tokens.
 
 # %% tags=["hide-cell", "solution"]
 # The gain per token, for samples of 100 and 300 tokens

@@ -282,13 +282,13 @@ pd.Series({"probe": score, "Uniform random": 1 / 3})
 # %% tags=["hide-cell", "solution"]
 # A wrong level costs its square and changes no correlation
 confidences = np.array([0.2, 0.5, 0.8])
-off = confidences + 0.3
+off = confidences + 0.2
 costs = np.mean((off - confidences) ** 2)
 pd.Series({"cost": costs, "correlation": np.corrcoef(confidences, off)[0, 1]})
 
 # %% [markdown]
 # **3 (hard).** A probe always says 0.9. Below which $\mu$ is it worse than Uniform random? Solve this for any constant $c >
-# 1/2$. *Hint:* a constant scores $(c - \mu)^2$, and $\mu^2$ cancels.
+# 1/\sqrt 3$. *Hint:* a constant scores $(c - \mu)^2$, and $\mu^2$ cancels.
 
 # %% tags=["hide-cell", "solution"]
 # The largest mu at which 0.9 is worse: on a grid, and by algebra

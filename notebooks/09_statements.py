@@ -361,14 +361,6 @@ glue(
 )
 
 # %% tags=["remove-cell"]
-from capcal_lib.results import tally as count
-
-after = recalibrated.assign(kind=recalibrated["kind"] + ", recalibrated")
-counts = count(pd.concat([as_it_is, after]), "kind")
-caption = "Is a confidence closer than the best constant? A case is one data set and one model, judged after Holm. Better is counted among the cases that could be won, and worse among all cases. A probe of several data sets is judged on its own training sets too."
-glue(known=show(counts, caption, evidence=page.evidence))
-
-# %% tags=["remove-cell"]
 from capcal_lib.manifests import load_model
 
 sizes = [(load_model(name).parameters or 0) / 1e9 for name in results]

@@ -108,8 +108,9 @@ text = "*{method}* beats the best rule without a confidence in {better} of the {
 finding(text, method=method, before=before, after=after, **case)
 
 # %%
-share = {"worse": -counts["worse"] / counts["cases"]}
-share["better"] = counts["better"] / counts["could be won"]
+share = {"worse, of all cases": -counts["worse"] / counts["cases"]}
+won = counts["better"] / counts["could be won"]
+share["better, of those that could be won"] = won
 bars = pd.DataFrame(share).rename_axis(columns="verdict").stack()
 bars = bars.rename("share").reset_index()
 
@@ -122,12 +123,12 @@ grid = sns.catplot(bars, x="share", y="use", **by, **shape)
 grid.refline(x=0).set(xlim=(-1, 1), xticks=[-0.5, 0.5])
 grid.set_titles("{col_name}").set_axis_labels("", "")
 grid.figure.set(figwidth=7.2, layout_engine="constrained")
-sns.move_legend(grid, "outside lower center", ncols=2, title="share of cases")
+sns.move_legend(grid, "outside lower center", ncols=2, title="share")
 
 # %% [markdown]
 # Left, the share of all cases in which a method is significantly worse than the best rule without a confidence. Right, the
 # share of the cases that could be won in which it is better. Where there is no bar, nothing is significant, or the method is not
-# tried: a probe is not recalibrated.
+# tried: a probe is not recalibrated, and response consistency has no budget.
 
 # %% [markdown]
 # If no method is better in a use, the questions may be too few to tell. The uses have the same questions, so they are not

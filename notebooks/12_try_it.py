@@ -194,7 +194,7 @@ widget("explorer", explored, about, fallback=table, evidence=page.evidence)
 # The width of the interval, by number of samples
 import numpy as np
 
-counts = np.arange(10, 1000, 10)
+counts = np.arange(10, 1000)
 ends = binomial_interval(counts // 2, counts)
 int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()])
 

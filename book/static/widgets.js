@@ -211,14 +211,18 @@
   const uniform = (correct, total, corrected = true) => // the mean over confidences from 0 to 1
     terms((share) => 1 / 3 - share + share ** 2, correct, total, corrected);
 
+  /* The best constant for a question: the mean share of the others. */
+  const others = (correct, total) => {
+    const shares = correct.map((right, place) => right / total[place]);
+    return (place) => (shares.length * mean(shares) - shares[place]) / (shares.length - 1);
+  };
+
   /* Ten guesses of the reader's, scored beside the model's own confidences. */
   const guess = (data) => {
     const guesses = data.questions.map(() => 0.5);
     const moved = new Set();
     const correct = data.questions.map((question) => question.correct);
     const total = data.questions.map((question) => question.total);
-    const shares = correct.map((right, place) => right / total[place]);
-    const others = (place) => (shares.length * mean(shares) - shares[place]) / (shares.length - 1);
     const result = make("div");
     const said = make("p", { role: "status", "aria-live": "polite" });
     const rows = data.questions.map(({ text }, place) =>
@@ -232,7 +236,7 @@
         ["You", mean(brier((place) => guesses[place], correct, total)), data.colors.You],
         ["Uniform random", mean(uniform(correct, total)), data.colors["Uniform random"]],
         ["Always one half", mean(brier(() => 0.5, correct, total)), data.colors.constant],
-        ["Best constant: the mean of the other questions", mean(brier(others, correct, total)), data.colors.constant],
+        ["Best constant: the mean of the other questions", mean(brier(others(correct, total), correct, total)), data.colors.constant],
         ...Object.entries(data.methods).map(([name, values]) => [
           name,
           mean(brier((place) => values[place], correct, total)),
@@ -318,8 +322,8 @@
       const score = mean(each);
       const half = 1.96 * Math.sqrt(mean(each.map((term) => (term - score) ** 2)) / (each.length - 1));
       const baseline = mean(uniform(correct, total, state.corrected));
-      const pooled = mean(correct.map((right, place) => right / total[place]));
-      const constant = mean(brier(() => pooled, correct, total, state.corrected));
+      const known = others(allCorrect, allTotal);
+      const constant = mean(brier((place) => known(scored[place]), correct, total, state.corrected));
       const most = Math.max(0.5, score + half);
       const color = data.sets[state.set].colors[state.method];
       bars.replaceChildren(

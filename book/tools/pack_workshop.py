@@ -1,21 +1,19 @@
 """Pack a workshop: a page that says what to open, slides, a handout, a set of questions for the
 class with a page that scores it, and the book, for laptops that install nothing.
 
-All are written in Markdown, in ``book/workshop``: ``{{page:key:.2f}}`` is a number,
-``{{page:fig-name}}`` a figure and ``{{page:key:before and after}}`` a short form of a table of an
-executed notebook, so that slides and book say the same."""
+All are written in Markdown, in ``book/workshop``: ``{{page:key:.2f}}`` is a number and
+``{{page:fig-name}}`` a figure of an executed notebook, so that slides and book say the same."""
 
 import ast
 import json
 import re
 import shutil
 import sys
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Mapping
 from functools import partial
 from html import escape
 from importlib.resources import as_file, files
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +67,7 @@ def class_facts(chosen: pd.DataFrame) -> dict[str, Any]:
         "questions": "\n".join(f"{place}. {text}" for place, text in _numbered(chosen)),
         "blank": "| | question | my s | key μ̂ | (s − μ̂)² |\n|---|---|---|---|---|\n",
         "key": "| | question | correct | μ̂ |\n|---|---|---|---|\n",
-        "mean": f"{share.mean():.2f}",
+        "mean": f"{share.mean():.3f}",
         "half": f"{score(share * 0 + 0.5):.3f}",
         "constant": f"{score((share.sum() - share) / (len(share) - 1)):.3f}",
         "uniform": f"{uniform_baseline_brier(right, total, corrected=True):.3f}",
@@ -113,8 +111,6 @@ def fill(text: str, executed: Path, facts: Mapping[str, Any]) -> str:
                 f"the slides show {match[0]}, which is not on page {page}; it has "
                 f"{', '.join(pages[page])}"
             )
-        if form == "before and after":
-            return before_and_after(pages[page][key])
         return format(pages[page][key], form)
 
     filled = re.sub(KEY, take, text)
@@ -123,23 +119,6 @@ def fill(text: str, executed: Path, facts: Mapping[str, Any]) -> str:
             f"the slides would show {left[0][:60]!r} as it is: a key is {{{{page:key}}}}"
         )
     return filled
-
-
-def before_and_after(table: str) -> str:
-    """Write in Markdown how often each method is better and worse, as it is and recalibrated, from
-    a table of verdicts by kind as the book shows it.
-    """
-    rows = pd.read_csv(BytesIO(b64decode(table.split("base64,")[1].split("'")[0])))
-    counts = rows[["kind", "better", "could be won", "worse", "cases"]]
-    said = {
-        kind: f"better in {better} of {winnable}, worse in {worse} of {cases}"
-        for kind, better, winnable, worse, cases in counts.itertuples(index=False)
-    }
-    text = "| method | as it is | recalibrated |\n|---|---|---|\n"
-    for kind in said:
-        if (after := f"{kind}, recalibrated") in said:
-            text += f"| {kind[0].upper()}{kind[1:]} | {said[kind]} | {said[after]} |\n"
-    return text
 
 
 def slides(filled: str) -> str:
@@ -234,24 +213,20 @@ def _image(svg: str, alt: str, kind: str = "figure") -> str:
 
 
 def _shown(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the glued results and the named figures of a page; a figure as an image that the
-    slides hold.
+    """Return the glued numbers and strings of a page and its named figures; a figure as an image
+    that the slides hold.
     """
     notes: dict[str, Any] = {}
     for cell in notebook["cells"]:
         figure = cell["metadata"].get("label")
         alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
         for output in cell.get("outputs", ()):
-            kinds = {
-                kind: "".join(output.get("data", {}).get(f"{KEPT_TYPE}text/{kind}", ""))
-                for kind in ("plain", "html")
-            }
-            if kinds["html"] or kinds["plain"]:
-                notes[output["metadata"]["scrapbook"]["name"]] = kinds["html"] or ast.literal_eval(
-                    kinds["plain"]
-                )  # a number or a string
-            if figure and "image/svg+xml" in output.get("data", {}):
-                notes[figure] = _image("".join(output["data"]["image/svg+xml"]), alt)
+            data = output.get("data", {})
+            kept = "".join(data.get(f"{KEPT_TYPE}text/plain", ""))
+            if kept and f"{KEPT_TYPE}text/html" not in data:  # a number or a string
+                notes[output["metadata"]["scrapbook"]["name"]] = ast.literal_eval(kept)
+            if figure and "image/svg+xml" in data:
+                notes[figure] = _image("".join(data["image/svg+xml"]), alt)
     return notes
 
 
@@ -289,7 +264,7 @@ def pack(out: Path = BUILD) -> Path:
             shutil.copytree(reveal / part, folder / "reveal" / part, ignore=unused)
     chosen.to_csv(folder / "class_key.csv", index=False)
     chosen.drop(columns=["correct", "total"]).to_csv(folder / "class_set.csv", index=False)
-    shutil.copytree(html, folder / "book", ignore=shutil.ignore_patterns("_sources", "*.ipynb"))
+    shutil.copytree(html, folder / "book")
     return Path(shutil.make_archive(str(out / "workshop"), "zip", folder))
 
 

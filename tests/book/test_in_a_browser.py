@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
+import numpy as np
 import pytest
 import yaml
 from pack_workshop import class_facts, class_page, class_set
@@ -265,6 +266,8 @@ def test_the_explorer_scores_as_the_library_does(browser: Any) -> None:
     tab.goto((HTML / "notebooks" / "12_try_it.html").as_uri())
     figure = tab.locator("[data-widget=explorer]")
     chosen = json.loads(figure.locator("script").text_content())["sets"][0]
+    share = np.divide(chosen["correct"], chosen["total"])
+    others = (share.sum() - share) / (len(share) - 1)
     for method, values in chosen["methods"].items():
         figure.locator("select").nth(1).select_option(method)
         scored = [place for place, value in enumerate(values) if value is not None]
@@ -274,11 +277,12 @@ def test_the_explorer_scores_as_the_library_does(browser: Any) -> None:
         ]
         for kind in ("corrected", "plug-in"):
             figure.locator("select").nth(2).select_option(kind)
-            wanted = capability_brier(*own, corrected=kind == "corrected")
+            both = [own[0], others[scored]]
+            wanted = [capability_brier(s, *own[1:], corrected=kind == "corrected") for s in both]
             status = figure.locator("[role=status]").inner_text()
-            said = re.search(r"capability Brier (\S+?),", status)
-            assert said is not None
-            assert float(said[1].replace("−", "-")) == pytest.approx(wanted, abs=0.0006)
+            found = re.findall(r"(?:capability Brier|best constant) (\S+\d)", status)
+            said = [float(each.replace("−", "-")) for each in found]
+            assert said == pytest.approx(wanted, abs=0.0006)
             assert left_out(status) == len(values) - len(scored)
     tab.close()
 
