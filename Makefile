@@ -39,7 +39,7 @@ coverage: $(READY)
 
 # Every page of the book in a real browser; needs Chromium.
 test-book: book
-	CAPCAL_EVERY_PAGE=1 $(BIN)/pytest tests/book/test_in_a_browser.py tests/book/test_whole_pages.py
+	CAPCAL_EVERY_PAGE=1 $(PYTEST) tests/book/test_in_a_browser.py tests/book/test_whole_pages.py
 
 # A laptop for a workshop, and workshop.zip for those that cannot install. The live page has to draw with every address of
 # the network out of reach; without weights it ends early, and papermill ends well.

@@ -27,7 +27,7 @@ import sys
 from matplotlib import pyplot
 pyplot.close("all")
 for module in [*sys.modules.values()]:
-    getattr(module, "__warningregistry__", {}).clear()
+    vars(module).pop("__warningregistry__", None)
 """
 
 
