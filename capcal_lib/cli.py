@@ -711,7 +711,7 @@ def status(
     if len(table):
         _print_table(table[SHOWN])
     for run in table.to_dict("records"):
-        for problem in run["problems"] or ():
+        for problem in run["problems"]:
             _say(f"{run['model']}, {run['dataset']} ({run['split']}), {run['run']}: {problem}")
         if run["cut"]:
             _say(f"{run['model']}, {run['dataset']} ({run['split']}), {run['run']}: {run['cut']}")

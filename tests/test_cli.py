@@ -28,6 +28,7 @@ from typer.testing import CliRunner
 from capcal_lib import cli
 from capcal_lib.manifests import dataset_names, model_names
 from capcal_lib.places import RECORDED_RUNS, ROOT
+from capcal_lib.probes.features import read_features
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results, score
 from capcal_lib.runs import Run, open_runs
@@ -80,6 +81,8 @@ def test_a_run_from_sample_to_confidence(tmp_path: Path, capcal: Capcal) -> None
     status, _, err = capcal("confidence", *where, "--method", "p-true", "--name", "mine")
     assert (status, "use either --method, or --from FILE with --name NAME" in err) == (2, True)
     assert "5 questions" in capcal("features", *where)[1]
+    capcal("features", *where, "--layers", "max")
+    assert len(read_features(Run(list_runs(tmp_path)[0]), "max")[0]) == 5
     assert len(read_samples(Run(list_runs(tmp_path)[0]))) == 5 * 4
 
 
@@ -131,6 +134,7 @@ BAD = {
         "verdicts must be 'rules' or 'judge:MODEL', such as judge:gpt-oss-20b; got 'mine'",
     ),
     "a part of none": ([*REPRODUCE, "--part", "3"], "a part is NUMBER/PARTS, such as 3/8; got 3"),
+    "a part without a number": ([*REPRODUCE, "--part", "x/8"], "such as 3/8; got x/8"),
     "unknown setting": (
         ["grade", *SIMULATED, "--run", "sead=1"],
         "unknown setting 'sead'; known: chat_template, context_tokens, ",
@@ -139,6 +143,7 @@ BAD = {
         [*SAMPLE, 1, "--model", "gpt-9", "--dataset", "gsm8k"],
         "unknown model 'gpt-9'; known: ",
     ),
+    "no model": (["grade", "--model", "gpt-9", "--dataset", "gsm8k"], "unknown model 'gpt-9'"),
     "unknown split": (
         [*SAMPLE, 1, *SIMULATED, "--split", "eval"],
         "'eval'; known: test, train",
@@ -292,7 +297,10 @@ def test_a_run_is_looked_at_and_removed(tmp_path: Path, capcal: Capcal) -> None:
     assert out.startswith(questions[names[0]].text.split("\n")[0])
     assert f"right answer: {questions[names[0]].answer.gold}" in out
     assert "correct, extracted" in out
-    for wrong in ((key, "--question", "nowhere"), ("ffff",)):
+    assert "' (boxed)\n" in out, "where the answer was found"
+    heads, *_ = capcal("show", key, *store)[1].splitlines()
+    assert heads.split() == ["question_id", "samples", "correct", "not_scored"]
+    for wrong in ((key, "--question", "nowhere"), (key, "--split", "train"), ("ffff",)):
         assert capcal("show", *wrong, *store)[0] == 2
     out = capcal("rm", key, *store)[1]
     assert "6 samples, verdicts: yes" in out
@@ -410,8 +418,10 @@ def test_one_store_has_one_set_of_numbers(
     assert scores == pytest.approx(made, abs=5e-5)
     assert scores == pytest.approx({row["method"]: row["brier"] for row in rows}, abs=1e-14)
     (proposed,) = [line for line in out.splitlines() if line.startswith("the page with")]
-    _, page, *_ = shlex.split(proposed.partition(": ")[2])
+    _, page, _, *given = shlex.split(proposed.partition(": ")[2])
     assert Path(page).is_file(), "from any folder"
+    chosen = {"model": "simulated", "store": "runs", "verdicts": "rules", "protocol": "corrected"}
+    assert given == [word for name, value in chosen.items() for word in ("-p", name, value)]
     monkeypatch.setattr(cli, "out", Console(width=80))
     shown = capcal("score", *where)[1]
     assert shown.startswith("simulated on mini-exam, simulated")
@@ -422,9 +432,10 @@ def test_one_store_has_one_set_of_numbers(
 
 
 def test_what_is_next_after_an_import_is_to_grade(folder: Path, capcal: Capcal) -> None:
-    Path("rows.csv").write_text("question_id,question,response,gold\na,Why?,4,4\nb,How?,5,6\n")
+    Path("rows.csv").write_text("question_id,question,response,right\na,Why?,4,4\nb,How?,5,6\n")
     named = ("--model", "mine", "--dataset", "sums", "--store", "my runs")
-    out = capcal("import", "rows.csv", *named, "--temperature", 1)[1]
+    read = ("--temperature", 1, "--column", "gold=right")
+    out = capcal("import", "rows.csv", *named, *read)[1]
     hint = shlex.split(out.splitlines()[-1].removeprefix("next: capcal "))
     assert hint == ["grade", *named[:4], "--split", "test", *named[4:]]
     status, _, err = capcal("score", *named[:2], *named[4:])
@@ -588,12 +599,17 @@ def test_memory_that_runs_out_is_one_line(monkeypatch: pytest.MonkeyPatch, capca
     assert (status, err.count("\n"), "memory ran out" in err) == (2, 1, True)
 
 
-def test_what_the_system_refuses_is_one_line_and_status_2(tmp_path: Path, capcal: Capcal) -> None:
+def test_what_the_system_refuses_is_one_line_and_status_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capcal: Capcal
+) -> None:
     (tmp_path / "file").touch()
     asked = ("--model", "simulated", "--out", tmp_path / "file", "--store", tmp_path)
     status, _, err = capcal("notebooks", *asked)
     assert (status, err.count("\n")) == (2, 1)
     assert err.startswith("capcal: [Errno ")
+    monkeypatch.setattr(cli, "find_spec", lambda _: None)
+    status, _, err = capcal("notebooks", *asked)
+    assert (status, "this needs papermill, which is not installed" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,11 +9,13 @@ from capcal_lib.book import page as page_module
 from capcal_lib.book.page import (
     EndOfPage,
     Page,
+    evidence_of,
     finding,
     glue,
     models_beside,
     open_page,
     plain,
+    probes_of,
     provenance,
     show_runs,
 )
@@ -30,6 +33,8 @@ def test_the_runs_behind_a_page_are_counted_and_marked() -> None:
     assert "<strong>SmolLM2-135M-Instruct</strong>" in html
     assert 'class="evidence measured"' in html
     assert 'class="evidence simulated"' in provenance(page_of("simulated")).html
+    runs = page_of("smollm2-135m").runs, page_of("simulated").runs
+    assert evidence_of(*runs) == "simulated", "of both"
 
 
 def test_a_page_says_whose_protocol_and_verdicts_it_follows() -> None:
@@ -37,6 +42,9 @@ def test_a_page_says_whose_protocol_and_verdicts_it_follows() -> None:
     assert (page.counting.recipe, page.counting.held_out) == ("paper", False)
     assert "protocol: paper" in provenance(page).html
     assert "protocol" not in provenance(page_of("simulated")).html
+    page = page_of("smollm2-135m")
+    judged = replace(page.counting, verdicts="judge:smollm2-135m")
+    assert probes_of(replace(page, counting=judged)).empty, "all were trained by the rules"
 
 
 def test_a_page_of_a_model_without_samples_shows_the_paper_and_ends(
@@ -69,6 +77,10 @@ def test_one_sample_a_question_ends_a_page(monkeypatch: pytest.MonkeyPatch) -> N
     one = Page(page.counting, page.runs.assign(fewest=1, most=1), page.evidence)
     with pytest.raises(EndOfPage):
         show_runs(one)
+    shown: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    show_runs(Page(page.counting, page.runs.assign(fewest=2, most=2), page.evidence))
+    assert len(shown) == 1
 
 
 def test_what_is_unknown_is_refused_in_one_line() -> None:

@@ -68,6 +68,10 @@ def test_only_what_changed_is_executed_again(house: Path, monkeypatch: pytest.Mo
     tool.chmod(0o755)
     monkeypatch.chdir(house)
     monkeypatch.setattr(sys, "executable", str(tool))
+    recorded = house / "runs" / "recorded"
+    later = recorded.rename(house / "later")
+    assert run(house) == ["00_say, executed"], "without runs, as in a wheel"
+    later.rename(recorded)
     assert run(house) == ["00_say, executed"]
     assert run(house) == ["00_say, unchanged"]
     for changed in (
@@ -134,6 +138,9 @@ def test_a_book_is_built_again_only_if_it_changes(
     pipeline.build_book(out=house / "out", say=lambda line: None)
     pipeline.build_book(["simulated"], out=house / "mine", say=lambda line: None)
     assert built[1:] == [built[0], ["00_say.ipynb", "_toc.yml", "index.md"]]
+    monkeypatch.setattr(pipeline, "BUILD", house / "build")
+    index, _ = pipeline.build_book(say=lambda line: None)
+    assert index == house / "build" / "book" / "_build" / "html" / "index.html"
 
 
 def test_a_page_with_its_finding_on_top_runs_where_a_reader_downloads_it() -> None:
@@ -160,9 +167,13 @@ def test_a_warning_is_an_error_in_the_book_and_not_in_one_of_models(tmp_path: Pa
     source, config = tmp_path / "source", tmp_path / "_config.yml"
     source.mkdir()
     (source / "_toc.yml").write_text("format: jb-book\nroot: index\n")
-    config.write_text("title: A book\nexecute: {execute_notebooks: 'off'}\n")
-    (source / "index.md").write_text("# A book\n\n{ref}`nowhere`\n")
+    extension = "sphinx: {extra_extensions: [capcal_lib.book.search]}\n"
+    config.write_text(f"title: A book\nexecute: {{execute_notebooks: 'off'}}\n{extension}")
+    (source / "index.md").write_text("# A book\n\n{ref}`nowhere`\n\n```\npears\n```\n\nApples.\n")
     with pytest.raises(InputError, match=r"(?s)the book does not build; .*WARNING.*nowhere"):
         pipeline._run_jupyter_book(source, config, tmp_path, strict=True)
     pipeline._run_jupyter_book(source, config, tmp_path, strict=False)
-    assert (tmp_path / "book" / "_build" / "html" / "index.html").exists()
+    html = tmp_path / "book" / "_build" / "html"
+    assert (html / "index.html").exists()
+    index = (html / "searchindex.js").read_text()
+    assert ("appl" in index, "pear" in index) == (True, False), "text, and not code"

@@ -44,6 +44,7 @@ def test_a_report_holds_everything_and_runs_nothing(
         drawn = base64.b64decode(image["src"].removeprefix("data:image/svg+xml;base64,")).decode()
         assert "<script" not in drawn
         assert not re.findall(r'href="(?!#)', drawn)
+        assert "<!-- flat -->" in drawn or image is images[0], "in the legend"
     [row] = page("tr")[1:]
     assert [cell.text for cell in row(["th", "td"])] == ["<b>mine</b>", "0.1000"]
 
@@ -54,6 +55,8 @@ def test_nothing_to_show_is_said_and_only_regular_files_are_written(
     path = tmp_path / "report.html"
     report(path, log=(pd.DataFrame(), questions[["correct", "total"]]))
     assert path.read_text().count("<img") == 1
+    report(path, two=(pd.DataFrame(), questions.assign(total=2, correct=1)))
+    assert path.read_text().count("<img") == 3
     report(path, none=(pd.DataFrame(), questions.assign(total=1, correct=1)))
     assert "No question has two scored samples" in path.read_text()
     for other in (Path("/dev/null"), tmp_path, tmp_path / "no-folder" / "report.html"):

@@ -153,6 +153,7 @@ def test_a_star_is_only_for_who_is_best_alone() -> None:
     assert "<td>★ 0.100 [0.050, 0.150] 1 missing</td>" in html
     assert html.count(">≈ ") == 2
     assert html.count("<td>★") == 1
+    assert "A star: significantly lower than every other method" in html
     fewer = SCORES.assign(questions=[10, 6, 10, 10, 10, 10, 10], missing=0)
     assert " on 6 of 10</td>" in show_scores(fewer, "Scores.", evidence="measured").html
     bare = SCORES[["method", "dataset", "brier"]]

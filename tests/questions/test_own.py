@@ -135,6 +135,9 @@ def test_ones_own_questions_can_be_pinned_too(describe: Describe, tmp_path: Path
     manifest.write_text(manifest.read_text().replace("law.jsonl}", "law.jsonl, rows: 3}"))
     with pytest.raises(InputError, match="pins: 2 rows, the manifest has 3"):
         load_questions("law")
+    manifest.write_text(manifest.read_text().replace("rows: 3", "select: {sample: 3}"))
+    with pytest.raises(InputError, match="selects 3 rows, but only 2 are there"):
+        load_questions("law")
 
 
 def test_subjects_come_from_the_column(describe: Describe) -> None:

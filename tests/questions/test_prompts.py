@@ -182,6 +182,7 @@ def test_the_letters_asked_for_are_those_of_the_options(options: int, letters: s
     question = Question("q", "Which?", Answer("choice", "A"), options=options)
     (message,) = answer_messages(question, "paper")
     assert f"the letter of the right option, {letters}, inside" in message["content"]
+    assert answer_messages(question, "short")[-1]["content"] == "Which?", "without an instruction"
 
 
 def test_a_completion_prompt_is_one_text() -> None:
@@ -190,6 +191,8 @@ def test_a_completion_prompt_is_one_text() -> None:
     assert text.endswith("\n\nQ: Is {this} 100% \\boxed{x}?\nA:")
     assert completion_answer(" The answer is 6.\n\nQ: What is 4?\nA: 4") == "The answer is 6."
     assert completion_answer(" The answer is 6.") == "The answer is 6."
+    prompts = load_prompts("completion")
+    assert template_digest(prompts) != prompt_digest(prompts.examples), "Q: and A: count"
 
 
 def test_ones_own_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

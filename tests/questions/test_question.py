@@ -28,8 +28,9 @@ def test_answers_are_checked() -> None:
         InputError, match="unknown answer kind 'numeric'; known: choice, math, number, short"
     ):
         Answer("numeric", "1")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="must be a text and not empty; got ''"):
-        Answer("short", "")
+    for empty in ("", " "):
+        with pytest.raises(InputError, match=f"must be a text and not empty; got '{empty}'"):
+            Answer("short", empty)
 
 
 def test_options_are_lettered() -> None:

@@ -20,6 +20,12 @@ def test_rows_become_questions(data_dir: Path) -> None:
     )
 
 
+def test_the_subject_in_a_local_simpleqa_is_its_topic(data_dir: Path) -> None:
+    row = {"id": "s/0", "question": "Who?", "answer": "Ada", "topic": "Art"}
+    write(data_dir, "simpleqa/test.jsonl.gz", [row])
+    assert load_questions("simpleqa") == (Question("s/0", "Who?", Answer("short", "Ada"), "Art"),)
+
+
 def test_triviaqa_is_unwrapped_and_its_aliases_kept_once(data_dir: Path) -> None:
     rows = [
         {

@@ -9,6 +9,7 @@ import pytest
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.reproduce import LEAN, PAPER, Order, Part, make_plan, reproduce
+from capcal_lib.results import describe_runs
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import open_runs
 from capcal_lib.runs.store import read_samples
@@ -45,6 +46,9 @@ def test_what_is_sampled_is_scored_once_it_has_its_verdicts(tmp_path: Path) -> N
     assert order.scored() == []
     grade_run(runs["mini-capitals"])
     assert order.scored() == ["mini-capitals"]
+    grade_run(sample("simulated", "mini-capitals", k=3, limit=6, store=tmp_path, seed=1).run)
+    drawn = [describe_runs(replace(order, seed=seed).counting)["most"] for seed in (0, 1)]
+    assert [most["mini-capitals"] for most in drawn] == [2, 3], "of the order's seed"
     judged = replace(order, recipe=replace(LEAN, judge="simulated"))
     assert judged.scored() == [], "by the judge there are none"
 

@@ -111,6 +111,8 @@ def test_a_judge_who_says_no_verdict_leaves_the_other_sets_scored(tmp_path: Path
     assert "Probe (Mini exam)" in done.scores.loc["mini-exam"].index
     kept = {path.name for path in tmp_path.rglob("predictions-*")}
     assert kept == {"predictions-tuned-judge-simulated.parquet"}, "no colon, for Windows"
+    wider = make_plan(replace(order, limit=8)).query("step == 'judge' and split == 'test'")
+    assert wider["requests"].tolist() == [2 * 20], "of the two questions that are new"
     again = reproduce(order)
     assert again.left["reason"].tolist() == done.left["reason"].tolist()
 
