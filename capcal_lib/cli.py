@@ -323,7 +323,6 @@ def import_files(
     temperature: Temperature = None,
     top_p: TopP = None,
     max_tokens: MaxTokens = None,
-    prompt_style: PromptStyle = None,
 ) -> None:
     """Make a run from samples that you have: lm-evaluation-harness, inspect_ai, batch output,
     JSONL, CSV or parquet.
@@ -342,12 +341,7 @@ def import_files(
         columns=_columns(column),
         scorer=scorer,
         regrade=regrade,
-        settings=_typed(
-            temperature=temperature,
-            top_p=top_p,
-            max_tokens=max_tokens,
-            prompt_style=prompt_style,
-        ),
+        settings=_typed(temperature=temperature, top_p=top_p, max_tokens=max_tokens),
     )
     for note in done.notes:
         _say(note)
