@@ -292,6 +292,8 @@ def test_a_run_is_looked_at_and_removed(tmp_path: Path, capcal: Capcal) -> None:
     assert out.startswith(questions[names[0]].text.split("\n")[0])
     assert f"right answer: {questions[names[0]].answer.gold}" in out
     assert "correct, extracted" in out
+    heads = capcal("show", key, *store)[1].split()[:4]
+    assert heads == ["question_id", "samples", "correct", "not_scored"]
     for wrong in ((key, "--question", "nowhere"), ("ffff",)):
         assert capcal("show", *wrong, *store)[0] == 2
     out = capcal("rm", key, *store)[1]
