@@ -295,6 +295,7 @@ def test_shared_budgets_make_intervals_nominal_and_narrower():
     assert held[0] > 0.97 * 120
     assert held[1] > 0.89 * 120
     assert widths[1] < 0.75 * widths[0]
+    assert spending_terms([1, 3], [1, 3], [5, 5], [9, 9]).tolist() == [0, 0]  # no more to buy
 
 
 def test_an_allocation_of_a_series_keeps_its_index():

@@ -39,6 +39,9 @@ def test_pass_at_k_gains_are_differences_of_squared_errors():
     gain = pass_at_k_gains(*GIVEN, k)
     assert gain.index.equals(INDEX)
     assert gain.tolist() == pytest.approx(expected)
+    # 1 - (1 - s)^3 at s = 1/2 is 7/8, and 3/4 in the mean over Beta(1, 1)
+    moved = (pass_at_k_gains(*GIVEN, k, concentration=2) - gain)["c"]
+    assert moved == pytest.approx((7 / 8 - actual[2]) ** 2 - (3 / 4 - actual[2]) ** 2)
 
 
 def test_a_known_answer_is_each_sample_in_turn():

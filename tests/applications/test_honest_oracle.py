@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from capcal_lib.applications import allocate, honest_oracle, success_rate
+from capcal_lib.errors import InputError
 
 
 def test_what_it_knows_and_what_is_left_are_all_samples():
@@ -16,6 +17,8 @@ def test_what_it_knows_and_what_is_left_are_all_samples():
     # The posterior mean: the known counts, and the mean of the data set as a prior.
     mean = np.mean((correct - right) / seen)  # over questions: one has fewer samples
     assert s * nu == pytest.approx(correct - right + mean * prior)
+    with pytest.raises(InputError, match="row 1: total is 0, but 1 or more scored samples are"):
+        honest_oracle([1, 1], [4, 1], rng=np.random.default_rng(1))
 
 
 def test_questions_that_do_not_differ_have_one_confidence():

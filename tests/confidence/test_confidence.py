@@ -14,7 +14,7 @@ from capcal_lib.manifests import load_model
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
 from capcal_lib.runs.store import Sample
-from capcal_lib.sampling.engines import Request
+from capcal_lib.sampling.engines import Failure, Request
 from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
 from tests.confidence.tables import tabulate
 
@@ -25,11 +25,11 @@ QUESTIONS = [
 
 
 class ScriptedEngine:
-    """An engine that says what its script says: question id, then attempt."""
+    """An engine that says what its script says: question id, then attempt; None: it fails."""
 
     family = "scripted"
 
-    def __init__(self, script: dict[str, list[str]]) -> None:
+    def __init__(self, script: dict[str, list[str | None]]) -> None:
         self.script = script
         self.asked: dict[str, list[int]] = defaultdict(list)
         self.requests: list[Request] = []
@@ -42,6 +42,9 @@ class ScriptedEngine:
             for index in request.sample_indices:
                 self.asked[request.question.id].append(index)
                 said = self.script[request.question.id][index]
+                if said is None:
+                    yield Failure(request.question.id, (index,), "no route")
+                    continue
                 yield [
                     Sample(request.question.id, index, said, "sure: 0.99", "stop", 10, 100 + index)
                 ]
@@ -175,6 +178,9 @@ def test_unparsed_questions_are_asked_again_and_every_attempt_is_paid():
     assert confidence.tokens.tolist() == [100, 303, 303]
     assert confidence["text"].tolist() == ["0.5", r"\boxed{0.25}", "x" * KEPT_CHARACTERS]
     assert engine.asked == {"b": [0], "a": [0, 1, 2], "c": [0, 1, 2]}
+    engine = ScriptedEngine({name: [None] * 3 for name in "abc"})
+    assert tabulate(verbalized(engine, MODEL, QUESTIONS, seed=7))["confidence"].isna().all()
+    assert engine.asked == {"b": [0], "a": [0], "c": [0]}, "where none answers, none would"
 
 
 def test_the_model_is_asked_for_words_with_its_own_settings():

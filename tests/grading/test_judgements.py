@@ -28,6 +28,7 @@ from capcal_lib.manifests import Sampling
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import training_data
 from capcal_lib.probes.features import extract
+from capcal_lib.probes.training import is_scored
 from capcal_lib.results import Counting, describe_runs, load_results
 from capcal_lib.runs import Run
 from capcal_lib.runs.store import Sample
@@ -215,7 +216,11 @@ def test_a_run_without_an_answer_needs_no_judge(run: Run, stern: type[Stern]) ->
 
 
 def test_results_and_probes_take_the_verdicts_that_are_asked_for(run: Run) -> None:
+    rows = read_verdicts(run)
+    rows.loc[rows["question_id"] == rows["question_id"].iloc[0], "extracted"] = "M"
+    write_verdicts(run, rows, GRADER_VERSION)
     judge_run(run, JUDGE)
+    assert is_scored(run, BY), "though a question has no verdict"
     store = run.folder.parents[2]
     results = load_results(store, "simulated", verdicts=BY).loc[SET]
     counts = count_verdicts(verdicts_by(run, BY), k=12)

@@ -124,6 +124,8 @@ def test_the_same_samples_again_are_refused_and_another_draw_is_none(tmp_path: P
     with pytest.raises(InputError, match=f"{two} has the samples of {one} again; give one of them"):
         read_log([one, two])
     assert len(read_log([one, write(two, *first[:9], hot(9, "4"))]).samples) == 20
+    with pytest.raises(InputError, match=f"{two} has the samples of {one} again"):
+        read_log([one, write(two, *first[5:], hot(10, "4"))])  # of some questions and of others
     with pytest.raises(InputError, match="row 10: question '0' stands there twice"):
         read_log([write(two, *first, *first)])
 

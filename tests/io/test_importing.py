@@ -57,7 +57,7 @@ def outcomes(folder: Path) -> dict[str, list[str]]:
 
 def test_a_log_of_lm_evaluation_harness(take: Take, tmp_path: Path) -> None:
     done = take(LOGS / "samples_counts.jsonl")
-    assert (done.new, done.present) == (9, 0)
+    assert (done.new, done.present, done.run.identity.seed) == (9, 0, 0)
     texts = read_samples(done.run).groupby("question_id")["response"].agg(list).to_dict()
     assert texts["0"] == ["8", "The answer is 6", "seven"]
     # four replies in turn: 8, 6, seven, 7; the answers are 8, 6 and 7
@@ -118,6 +118,7 @@ def test_choices_and_given_verdicts(take: Take, tmp_path: Path) -> None:
     assert sorted(read_verdicts(theirs.run)["verdict"]) == ["correct", "incorrect"]
     before = (theirs.run.folder / "verdicts.parquet").read_bytes()
     assert grade_run(theirs.run).new == 0
+    take(LOGS / "even.eval", dataset="even", model="other", settings=HOT)
     assert (theirs.run.folder / "verdicts.parquet").read_bytes() == before
     assert verify_run(theirs.run).problems == []
     assert run_status(theirs.run)["verdicts"] == "yes"
@@ -175,6 +176,7 @@ def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, 
     done = take(path, columns=columns, settings={"temperature": 0.5, "top_p": 0.9})
     assert outcomes(done.run.folder) == {"a": ["correct", "incorrect"], "b": ["no_answer"]}
     assert verify_run(done.run).problems == []
+    assert set(read_samples(done.run)["finish_reason"]) == {"stop"}
     assert (load_model("toy").sampling.temperature, load_model("toy").sampling.top_p) == (0.5, 0.9)
     if what == "verdict":
         with pytest.raises(InputError, match="grades short and mathematical answers only"):
@@ -234,6 +236,7 @@ BAD: dict[str, tuple[Any, str]] = {
         "at which temperature 'toy' was sampled; say it: --temperature 0.7",
     ),
     "no gold": ([{"question_id": "q", "response": "1", "t": 1}], "neither answers nor verdicts"),
+    "a lone gold": ([good(), good(question_id="r", gold=None)], "neither answers nor verdicts"),
     "another gold": (
         [good(), good(gold="2")],
         "has another answer, text or subject in an earlier row; mend",

@@ -106,6 +106,8 @@ def test_beta_bends_either_end_by_itself():
     assert errors["beta"] < 1e-4 < errors["platt"]
     falling = Calibrator("beta").fit(1 - s, correct, 50).predict(np.linspace(0, 1, 11))
     assert np.ptp(falling) < 1e-6  # never turned round
+    low, high = Calibrator("platt").fit(1 - s, correct, 50).predict([0.9, 0.1])
+    assert high - low > 0.5  # turned round
 
 
 def test_a_series_gives_a_series_and_what_is_not_fitted_says_so():

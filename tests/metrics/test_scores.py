@@ -123,6 +123,7 @@ def test_the_best_confidence_is_the_target(score: ProperScore) -> None:
     assert best_confidence(correct / 7, 7, score=score) == pytest.approx(correct / 7)
     assert best_confidence([0.0, 1.0], [3, 5], score=score).tolist() == [0.0, 1.0]
     assert best_confidence([0.3], [2], score="brier").tolist() == [0.5]  # the next of the grid
+    assert best_confidence([0.2], [2], score="log").tolist() == [0.5]  # 0 loses infinitely
 
 
 def test_a_search_of_the_best_confidence_takes_a_grid() -> None:

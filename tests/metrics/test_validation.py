@@ -73,7 +73,14 @@ def test_two_scored_samples_can_be_asked_for():
 
 
 @pytest.mark.parametrize(
-    "values", [[1, 0], (1.0, 0.0), np.array([True, False]), pd.Series([1, 0], index=[7, 3])]
+    "values",
+    [
+        [1, 0],
+        (1.0, 0.0),
+        [np.True_, np.False_],
+        np.array([True, False]),
+        pd.Series([1, 0], index=[7, 3]),
+    ],
 )
 def test_lists_arrays_and_series_are_the_same(values):
     correct, total = inputs.as_counts(values, [4, 4])

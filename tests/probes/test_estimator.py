@@ -35,7 +35,7 @@ def test_every_probe_learns_from_one_sample_a_question_but_not_its_concentration
 
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: type(probe).__name__)
 def test_the_concentration_is_that_of_the_counts_around_what_was_left_out(probe: Probe) -> None:
-    features, correct, total = data(8)
+    features, correct, total = data(2)
     probe.fit(features, correct, total)
     assert probe.out_of_fold_ is not None
     expected = fit_concentration(probe.out_of_fold_, correct, total)

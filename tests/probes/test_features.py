@@ -20,6 +20,7 @@ from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Request, open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
 from tests.folders import sampled, verify_run
+from tests.probes.stores import change
 
 FEATURES = "features.parquet"
 SET = "mini-capitals"
@@ -146,6 +147,12 @@ def test_a_missing_file_names_the_command(run: Path) -> None:
         read_features(Run(run))
     with pytest.raises(InputError, match=rf"no features-7 in .* features {where} --layers 7$"):
         read_features(Run(run), "7")
+
+
+def test_other_weights_than_those_that_answered_are_refused(tmp_path: Path) -> None:
+    change(sample("simulated", SET, k=1, limit=2, store=tmp_path).run, weights="another")
+    with pytest.raises(InputError, match="weights"):
+        extract(find_run(tmp_path, "simulated", SET, "test"))
 
 
 def test_each_choice_of_layers_has_a_file_of_its_own_and_the_mean_the_one_it_had(run: Path) -> None:

@@ -79,6 +79,8 @@ def test_it_is_torch_sgd_step_by_step() -> None:
         np.testing.assert_allclose(
             probe.predict_splits(FEATURES)[split][held_out], probe.out_of_fold_[held_out]
         )
+    mean = sum(probe.predict_splits(FEATURES)) / 5
+    np.testing.assert_allclose(probe.predict(FEATURES), mean)
 
 
 def test_the_epoch_that_validates_best_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Probes of runs: trained on one stated set of questions, joined by question."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import read_verdicts, write_verdicts
-from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.places import OWN_MANIFESTS, RECORDED_RUNS
 from capcal_lib.probes import (
     TunedProbe,
     keep_predictions,
@@ -18,8 +19,10 @@ from capcal_lib.probes import (
     training_data,
 )
 from capcal_lib.probes.features import read_features
+from capcal_lib.probes.training import validation_runs
 from capcal_lib.results import load_results
 from capcal_lib.runs import find_run
+from tests.io.files import write
 from tests.probes.stores import MODEL, OTHER, PROBE, SET, change, make, with_states
 
 
@@ -63,9 +66,29 @@ def test_a_question_without_hidden_states_has_no_prediction(store: Path) -> None
     assert load_results(store, MODEL)[PROBE].isna().sum() == 3
 
 
-def test_an_unknown_recipe_is_refused() -> None:
+def test_an_unknown_recipe_or_model_is_refused() -> None:
     with pytest.raises(InputError, match="unknown recipe 'best'; known: paper, tuned"):
         train(find_run(RECORDED_RUNS, MODEL, SET, "train"), recipe="best")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unknown model 'gpt-9'"):
+        keep_predictions(RECORDED_RUNS, "gpt-9")
+
+
+def test_the_run_that_validates_is_the_one_beside_the_training_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(OWN_MANIFESTS, str(tmp_path))
+    (tmp_path / "datasets").mkdir()
+    splits = {}
+    for split in ("train", "valid"):
+        rows = [{"id": f"{split} {n}", "question": f"{split} {n}?", "answer": n} for n in range(9)]
+        write(tmp_path / "datasets" / f"{split}.jsonl", *rows)
+        splits[split] = {"file": f"{split}.jsonl", "rows": 9}
+    facts = {"name": "own", "domain": "numbers", "kind": "number", "source": "Ours."}
+    facts |= {f"{role}_split": "valid" for role in ("evaluation", "validation")}
+    facts |= {"splits": splits, "training_split": "train"}
+    (tmp_path / "datasets" / "own.yaml").write_text(json.dumps(facts))
+    run, beside = (with_states(tmp_path / "store", dataset="own", split=one) for one in splits)
+    assert validation_runs([run]) == [beside]
 
 
 @pytest.mark.parametrize("setting", ["weights", "prompt_template"])

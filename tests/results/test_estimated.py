@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import brier_terms, estimates, load_results, methods
-from capcal_lib.results.estimated import ABOUT
+from capcal_lib.results.estimated import ABOUT, differing
 from capcal_lib.results.terms import NUMBERS
 
 VOTES = "Response consistency"
@@ -74,6 +74,11 @@ def test_terms_are_means_over_the_members_that_predicted_a_question() -> None:
     np.testing.assert_allclose(corrected, [first - 0.25 * 0.75 / 3, (0.7 - 1) ** 2, np.nan])
 
 
+def test_equal_shares_of_unlike_totals_do_not_differ() -> None:
+    assert differing(TABLE.assign(correct=[2, 1, 0])).empty  # 2 of 4, 1 of 2, and 0 of 0
+    assert len(differing(TABLE)) == 3
+
+
 @given(st.permutations(range(3)))
 def test_the_order_of_questions_is_kept_and_changes_nothing(order: list[int]) -> None:
     shuffled = estimates(TABLE.iloc[order])
@@ -84,6 +89,8 @@ def test_the_order_of_questions_is_kept_and_changes_nothing(order: list[int]) ->
 
 def test_every_confidence_of_a_recorded_model_is_listed_once() -> None:
     results = load_results(RECORDED_RUNS, "smollm2-135m", recipe="paper")
+    sizes = results.groupby("dataset", sort=False).size()
+    assert sizes.is_monotonic_decreasing, "the data set of most questions first"
     listed = estimates(results)
     assert not listed.reset_index().duplicated(["dataset", "question_id", "method", "member"]).any()
     scored = results[results["total"] > 0]

@@ -9,7 +9,7 @@ from capcal_lib.metrics import COMPARISON_VERDICTS, adjusted, gains, judge_gain
 from capcal_lib.metrics.comparisons import APART
 from capcal_lib.places import ROOT
 from capcal_lib.results import subjects
-from capcal_lib.results.judged import JUDGED, WINNABLE, judge, tally
+from capcal_lib.results.judged import JUDGED, WINNABLE, judge, mean_over_members, tally
 
 CASE = ["dataset", "method"]
 
@@ -115,6 +115,12 @@ def test_gains_are_those_of_each_data_set_with_its_subjects() -> None:
     shuffled = {("mmlu", name): other["rival"] - other[name] for name in ("a", "b")}
     shuffled = judge_cases(shuffled, CASE)
     assert shuffled["p"].tolist() == pytest.approx(judged["p"].tolist())
+
+
+def test_the_gain_of_a_question_is_the_mean_over_members() -> None:
+    index = pd.MultiIndex.from_tuples([("gsm8k", "a")] * 3, names=["dataset", "question_id"])
+    members = pd.DataFrame({"method": "Probe", "gain": [0.0, 0.0, 0.3]}, index)
+    assert mean_over_members(members, ["method"], ["gain"])["gain"].tolist() == [pytest.approx(0.1)]
 
 
 def test_verdicts_are_counted_of_those_that_could_be_won_and_of_all() -> None:

@@ -8,6 +8,7 @@ from capcal_lib.results import (
     best_constant,
     brier_terms,
     compare_recalibrated,
+    compare_with_constant,
     estimates,
     recalibrate,
     score,
@@ -53,6 +54,7 @@ def test_a_naive_definition_gives_the_same_confidences(
         groups = subjects(small.loc[[dataset]])
         fold = folds_of(groups, 5)[own.index]
         assert groups.groupby(folds_of(groups, 5)).unique().explode().is_unique, "whole subjects"
+        assert folds_of(groups[::-1], 5)[groups.index].equals(folds_of(groups, 5))
         for question in own.index[:3]:
             others = own[fold != fold[question]]
             calibrator = Calibrator("platt").fit(
@@ -104,6 +106,22 @@ def test_probes_have_learned_from_labels_and_are_not_judged_again(
 ) -> None:
     assert small.filter(like="Probe").notna().any(axis=None)
     assert {*judged.index.unique("method")} == {"Verbalized confidence", "P(True)", VOTES}
+
+
+def test_by_the_papers_protocol_what_is_missing_says_one_half() -> None:
+    results = made(40)[["correct", "total", "P(True)"]]
+    results.loc[("gsm8k", "0"), "P(True)"] = np.nan
+    mu, s = results["correct"] / 20, recalibrate(results)["P(True)"].fillna(0.5)
+    gain = (best_constant(results) - mu) ** 2 - (s - mu) ** 2
+    found = compare_recalibrated(results, protocol="paper")["estimate"].item()
+    assert found == pytest.approx(gain.mean())
+
+
+def test_questions_that_are_not_scored_change_no_comparison() -> None:
+    results = made(40)
+    results.loc[("gsm8k", "0"), ["correct", "total"]] = 0
+    without = compare_with_constant(results.iloc[1:])
+    pd.testing.assert_frame_equal(compare_with_constant(results), without)
 
 
 def test_too_few_questions_are_not_scored() -> None:

@@ -189,6 +189,8 @@ def test_bad_requests_are_refused(tmp_path: Path) -> None:
         load_results(tmp_path, "simulated", datasets=["mini-capitals"])
     with pytest.raises(InputError, match="k_eval must be a whole number"):
         load_results(tmp_path, "simulated", k_eval=0)
+    with pytest.raises(InputError, match="none is not a folder"):
+        load_results(tmp_path / "none", "simulated")
 
 
 def test_subjects_group_the_questions_of_clustered_sets_alone(recorded: pd.DataFrame) -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.errors import InputError
+from capcal_lib.metrics import mean_interval
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probe_names import read_column
 from capcal_lib.results import (
@@ -15,6 +16,7 @@ from capcal_lib.results import (
     load_results,
     methods,
     score,
+    subjects,
 )
 from capcal_lib.results.targets import sets_to_show
 
@@ -89,6 +91,15 @@ def test_scores_by_hand() -> None:
     assert (verbalized["missing"], verbalized["questions"]) == (2, 1)
     paper = score(FOUR, protocol="paper").loc[("mini-exam", "Verbalized confidence")]
     assert paper["brier"] == paper["plug_in"] == pytest.approx((1 / 16 + 1 / 4 + 1 / 4) / 3)
+
+
+def test_the_interval_of_a_set_in_subjects_draws_them_whole(recorded: pd.DataFrame) -> None:
+    own = recorded.loc[["mmlu"]]
+    terms = brier_terms(own)["P(True)"]
+    limits = mean_interval(terms, clusters=subjects(own), bounds=(0, 1))
+    assert limits != mean_interval(terms, bounds=(0, 1))
+    found = score(recorded).loc[("mmlu", "P(True)"), ["brier", "low", "high"]]
+    assert found.tolist() == pytest.approx([*limits])
 
 
 def test_missing_are_confidences_of_questions_that_others_are_scored_on() -> None:

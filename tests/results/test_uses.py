@@ -18,6 +18,10 @@ def test_abstaining_has_the_bounds_of_the_area_under_its_curve() -> None:
     assert bounds_in_use("Abstaining", CORRECT, TOTAL) == risk_area_bounds(4)
 
 
+def test_a_question_of_few_samples_has_no_part_in_the_bounds_of_pass_at_k() -> None:
+    assert bounds_in_use("pass@k", pd.Series([0, 16, 1]), pd.Series([16, 16, 4])) == (-1, 1)
+
+
 def ways(results: pd.DataFrame) -> pd.DataFrame:
     return ways_to_use(results, {"Probe (GSM8K)": 0.5})
 
