@@ -121,6 +121,9 @@ def test_distances_and_what_more_votes_gain_follow_from_print(printed: pd.DataFr
     # Olmo on TriviaQA: uniform random scores .2745, votes .1228, .1121 and .1046.
     olmo = "olmo-3-7b-instruct", "triviaqa"
     assert numbers["distances", "one response", *olmo] == pytest.approx(2 * (1 / 3 - 0.2745) / 0.99)
+    assert numbers["costs"].index.is_unique, "P(True) has a token, read off or not"
+    precisions = printed.set_index(["table", "method", "model", "dataset"])["precision"]
+    assert precisions["distances", "one response", *olmo] == pytest.approx(2 * 0.00005 / 0.99)
     assert numbers["vote_gains", "from 5 to 10", *olmo] == pytest.approx(0.0107)
     assert numbers["vote_gains", "from 10 to 20", *olmo] == pytest.approx(0.0075)
 

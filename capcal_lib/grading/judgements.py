@@ -107,7 +107,7 @@ def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:
     table = _read(run)
     rows = table.loc[table["judge"] == judge_name, [*PAIR, "verdict", "words"]]
     if rows.empty:
-        check_known("judge", judge_name, sorted(table["judge"].unique()), _how(run, judge_name))
+        check_known("judge", judge_name, {*table["judge"]}, _how(run, judge_name))
     return rows.reset_index(drop=True)
 
 

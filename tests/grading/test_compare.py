@@ -137,11 +137,12 @@ def test_names_have_the_official_normal_form(text: str) -> None:
     [
         ("number", ["0.5", "1/2", ".50", r"\frac12"], "2"),
         ("math", ["0.5", "1/2", r"x = \frac{1}{2}", r"\dfrac{1}{2}"], "x"),
-        ("math", ["x + 1", "x+1", r"x\,+ 1"], "1+x"),
+        ("math", ["x + 1", "x+1", r"x\,+ 1", "x+1. "], "1+x"),
         ("math", ["2 a + b", "2a+b"], "2a-b"),
         ("choice", ["C", "(c)", r"\text{C.}"], "B"),
         ("short", ["The Moon", "moon!", "MOON"], "Sun"),
         ("short", ["1,000", "1000"], "100"),
+        ("short", ["The The", "the the"], "A"),  # a band, of articles alone
     ],
 )
 def test_votes_group_by_normal_form(kind: Kind, same: list[str], other: str) -> None:

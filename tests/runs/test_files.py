@@ -15,7 +15,7 @@ import pytest
 
 from capcal_lib.errors import DiskError, InputError
 from capcal_lib.runs import files
-from capcal_lib.runs.files import gather, plain_errors, read_table, write_table
+from capcal_lib.runs.files import gather, plain_errors, read_metadata, read_table, write_table
 
 TABLE = pa.table({"a": [1]})
 
@@ -39,6 +39,7 @@ def test_what_cannot_be_read_is_not_called_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_table(tmp_path / "a.parquet", TABLE)
+    assert read_metadata(path) == {}
 
     def fail(*_: object, **__: object) -> Any:
         raise OSError(errno.EIO, os.strerror(errno.EIO))

@@ -16,7 +16,7 @@ from capcal_lib.probes.features import extract, read_features
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run
-from capcal_lib.runs.artifacts import CONFIDENCES, GIVEN
+from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, GIVEN
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.sessions import read_lines
@@ -126,15 +126,18 @@ def test_a_confidence_takes_the_place_of_a_missing_one(tmp_path: Path) -> None:
         assert found.to_dict() == {both: said[stores[0]][both], other: 0.75}
 
 
-def test_confidences_made_in_another_way_are_left_out_and_said(
+def test_what_was_made_in_another_way_is_left_out_and_said(
     two: tuple[Path, Path], tmp_path: Path
 ) -> None:
     (run,) = list_runs(two[1])
     path = Run(run).path(CONFIDENCES, "p-true")
     write_table(path, pq.read_table(path).replace_schema_metadata({"words": "others"}))
+    older = Run(run).path(FEATURES)
+    write_table(older, FEATURES.read(older).drop_columns("prompt"))
     first, second = merge(tmp_path / "all", two)
     assert first.notes == ()
-    assert "which was made with other settings than" in second.notes[0]
+    told = "which was made with other settings than"
+    assert [told in note for note in second.notes] == [True, True]
     (folder,) = list_runs(tmp_path / "all")
     assert len(read_confidence(Run(folder), "p-true")) == 3
 

@@ -56,7 +56,7 @@ def test_of_several_runs_one_is_chosen(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"unknown setting 'sead'; known: .* seed"):
         find_run(*where, {"sead": 1})
     with pytest.raises(
-        InputError, match=r"no samples of .* with .*seed.*7.* in .*; make them with: capcal sample"
+        InputError, match=r"no samples of .* with seed=7 in .*; make them with: capcal sample"
     ):
         find_run(*where, {"seed": 7})
     assert (

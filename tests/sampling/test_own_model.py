@@ -10,7 +10,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from capcal_lib.errors import InputError  # noqa: E402 -- the rest needs torch
-from capcal_lib.manifests import Model, Weights, load_model  # noqa: E402
+from capcal_lib.manifests import Model, Weights, load_dataset, load_model  # noqa: E402
+from capcal_lib.sampling.draw import can_sample_here  # noqa: E402
 from capcal_lib.sampling.engines import check_engine  # noqa: E402
 from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402
 from capcal_lib.sampling.weights import ensure_weights, weights_digest, weights_folder  # noqa: E402
@@ -89,3 +90,4 @@ def test_a_server_is_not_asked_to_complete(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_names_of_folders_stay(tmp_path: Path) -> None:
     (tmp_path / "cache" / "models" / "smollm2-135m-d63e54442ca4").mkdir(parents=True)
     assert weights_folder(load_model("smollm2-135m"))
+    assert can_sample_here(load_model("smollm2-135m"), load_dataset("mini-exam"))

@@ -11,6 +11,7 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Weights, load_model
+from capcal_lib.places import MANIFESTS
 from capcal_lib.runs.run import IMPORTED, Record
 from capcal_lib.runs.store import open_writer
 from capcal_lib.sampling.weights import (
@@ -205,7 +206,9 @@ def problems(store: Path, **changed: str) -> list[str]:
         return list(check_weights(writer.run))
 
 
-def test_weights_of_a_run_are_those_that_the_manifest_pins(tmp_path: Path) -> None:
+def test_weights_of_a_run_are_those_that_the_manifest_pins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pin = str(pinned_digest(load_model("smollm2-135m")))
     assert problems(tmp_path, weights=pin) == []
     assert problems(tmp_path, weights=f'{pin} {{"quantization": "fp8"}}') == [], "as they were used"
@@ -214,3 +217,9 @@ def test_weights_of_a_run_are_those_that_the_manifest_pins(tmp_path: Path) -> No
     assert problems(tmp_path, weights=other) == [said]
     assert problems(tmp_path, weights=f"{SERVED} smollm2-135m", engine="openai") == [], "not known"
     assert problems(tmp_path, weights=other, engine=IMPORTED) == [], "not ours"
+    (tmp_path / "models").mkdir()
+    ours = (MANIFESTS / "models" / "smollm2-135m.yaml").read_text(encoding="utf-8")
+    mine = ours.replace("name: smollm2-135m", "name: mine").replace("sha256:", "# sha256:")
+    (tmp_path / "models" / "mine.yaml").write_text(mine, encoding="utf-8")
+    monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path))
+    assert problems(tmp_path, model="mine", weights=other) == [], "one of one's own may pin none"

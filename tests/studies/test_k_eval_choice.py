@@ -54,6 +54,9 @@ def test_growth_is_that_of_widths() -> None:
             assert rows.loc[k, "percent"] == pytest.approx(expected)
         assert {*rows["samples"]} == {100}
         assert {*rows["kind"]} == {cases_of(made()).loc[("gsm8k", method), "kind"]}
+    uneven = made()
+    uneven.iloc[0, 1] = 120
+    assert {*interval_growth(uneven)["samples"]} == {100}, "as many as each question has"
 
 
 def test_the_fewer_samples_the_wider_the_interval() -> None:

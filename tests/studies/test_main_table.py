@@ -1,9 +1,12 @@
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.markers import MarkerStyle
 
+from capcal_lib.grading.verdicts import grade_run, read_verdicts, write_verdicts
 from capcal_lib.metrics import adjusted, gains
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.plots import MARKERS
@@ -19,7 +22,9 @@ from capcal_lib.results import (
     subjects,
 )
 from capcal_lib.results.judged import TAKES_TOKENS
-from capcal_lib.studies.main_table import draw_prices, score_by_price
+from capcal_lib.runs.artifacts import GIVEN
+from capcal_lib.sampling.draw import sample
+from capcal_lib.studies.main_table import accuracies, draw_prices, score_by_price
 
 MODEL = "smollm2-135m"
 
@@ -52,6 +57,7 @@ def test_a_score_stands_beside_its_price(results: pd.DataFrame, scores: pd.DataF
     judged = compare_with_constant(results)
     table = score_by_price(scores, tokens, judged).set_index(["dataset", "method"])
     assert (table["tokens"].xs("Probe", level="method") == 0).all()
+    assert {*table} == {"brier", "low", "high", "recalibrated", "tokens", "constant"}
     price = tokens.loc["mini-exam", "Verbalized confidence"]
     assert table.loc[("mini-exam", "Verbalized confidence"), "tokens"] == pytest.approx(price)
     terms = brier_terms(results).loc["mini-exam"]
@@ -78,6 +84,21 @@ def test_a_method_has_its_own_mark_in_the_legend_as_in_its_panels(
         wanted = mark.get_transform().transform_path(mark.get_path())
         np.testing.assert_allclose(handle.get_paths()[0].vertices, wanted.vertices)
     plt.close("all")
+
+
+def test_bounds_stand_beside_all_if_one_data_set_has_many_that_were_not_scored(
+    tmp_path: Path,
+) -> None:
+    """Of twelve samples, three were not scored; the other data set was scored whole."""
+    for dataset in ("mini-exam", "mini-capitals"):
+        run = sample("simulated", dataset, k=4, limit=3, store=tmp_path).run
+        grade_run(run)
+    verdicts = read_verdicts(run).assign(verdict=["correct"] * 9 + ["not_scored"] * 3)
+    write_verdicts(run, verdicts, GIVEN)
+    table = accuracies(Counting(tmp_path, "simulated"))
+    columns = ["not scored", "μ, these wrong", "μ, these right"]
+    assert table.loc["mini-capitals", columns].tolist() == [0.25, 0.75, 1.0]
+    assert table.loc["mini-exam", "not scored"] == 0
 
 
 def test_what_takes_tokens_is_judged_against_the_nearest_probe(results: pd.DataFrame) -> None:

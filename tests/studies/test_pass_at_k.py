@@ -68,6 +68,8 @@ def test_the_error_of_one_attempt_is_the_brier_term_and_its_mean_the_score() -> 
     np.testing.assert_allclose(of_probe, terms["Probe (GSM8K)"])
     scored = score_errors(predicted).loc["pass@1, 150 questions"]
     assert scored.loc["P(True)", "brier"] == pytest.approx(terms["P(True)"].mean())
+    best = scored.index[scored["may_be_best"].eq(True)]
+    assert {*best} == {"Probe, plug-in", "Probe, posterior"}, "which are one at one attempt"
 
 
 def test_what_could_be_won_at_one_attempt_is_that_of_the_main_table() -> None:

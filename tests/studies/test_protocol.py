@@ -1,13 +1,27 @@
 """Corrections taken back one at a time."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from capcal_lib.confidence.of_run import estimate
+from capcal_lib.grading.judgements import JUDGEMENTS, PAIR
+from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import Counting, brier_terms, describe_runs, load_results, score
+from capcal_lib.results.results import results_of
 from capcal_lib.results.terms import BEST_CONSTANT
-from capcal_lib.studies.protocol import ALL_TOGETHER, GROUPS, UNDOING, _means, shifts_by_correction
+from capcal_lib.sampling.draw import sample
+from capcal_lib.studies.protocol import (
+    ALL_TOGETHER,
+    GROUPS,
+    UNDOING,
+    _judged,
+    _means,
+    shifts_by_correction,
+)
 
 MODEL = "simulated"
 RUNS = describe_runs(Counting(RECORDED_RUNS, MODEL))["run"]
@@ -32,6 +46,20 @@ def test_a_shift_is_the_difference_of_two_scores(shifts: pd.DataFrame) -> None:
     by_set = noise.groupby(level="dataset").mean()
     alone = found["plug-in scores"].xs("P(True)", level="method")
     assert alone.to_dict() == pytest.approx(by_set[alone.index].to_dict())
+
+
+def test_a_judge_that_agrees_with_the_rules_gives_their_scores(tmp_path: Path) -> None:
+    run = sample("simulated", "mini-capitals", k=12, limit=9, store=tmp_path).run
+    grade_run(run)
+    estimate(run, "p-true")
+    counting = Counting(tmp_path, "simulated")
+    assert _judged(counting, counting.runs()).empty, "nobody has judged"
+    said = read_verdicts(run)[[*PAIR, "verdict"]].dropna().drop_duplicates()
+    by = dict.fromkeys(("judge", "weights", "engine", "prompt", "words"), "alike")
+    run.add(JUDGEMENTS, said.assign(**by))
+    expected = _means(brier_terms(results_of(counting))).to_dict()
+    assert ("mini-capitals", "P(True)") in expected
+    assert _judged(counting, counting.runs()).to_dict() == pytest.approx(expected)
 
 
 def test_a_sentence_can_name_each_correction_alone(shifts: pd.DataFrame) -> None:

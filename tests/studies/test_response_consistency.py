@@ -9,7 +9,11 @@ from capcal_lib.confidence import read_answers
 from capcal_lib.confidence.consistency import split_votes
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import Counting, brier_terms, describe_runs, load_results
-from capcal_lib.studies.response_consistency import score_first_votes, score_votes
+from capcal_lib.studies.response_consistency import (
+    score_first_votes,
+    score_votes,
+    votes_of_datasets,
+)
 from tests.folders import sample_unlike_totals
 
 
@@ -46,12 +50,14 @@ def test_the_scores_are_those_of_the_main_table() -> None:
 
 
 def test_two_samples_at_least_are_left() -> None:
-    answers = made({"q": "aaab", "r": "abab"})
+    answers = made({"q": "aaab", "r": "ababab"})  # both have four
     votes = score_votes(answers, numbers=[2, 3]).index.unique("votes")
     assert votes.tolist() == [2]
     nothing = score_votes(answers, numbers=[3])
     assert nothing.empty
     assert nothing.index.names == ["dataset", "votes", "question_id"]
+    assert votes_of_datasets(made({"q": "aaaabbb"})).to_dict() == {"gsm8k": 5}
+    assert votes_of_datasets(made({"q": "aaabbb"})).empty
 
 
 def test_a_question_without_an_answer_does_not_vote() -> None:

@@ -78,6 +78,7 @@ def test_what_is_said_of_all_questions_is_counted_naively(compared, results):
         for c, n in zip(table["correct"], table["total"], strict=True)
     ]
     assert gains[TARGETS, "", EXAM] == pytest.approx(sum(apart) / len(apart))
+    assert not compared.loc[compared["what"].isin([TARGETS, MIXED]), "nearest"].any()
     own = "Probe (Mini exam)"
     predicted = (1 - (1 - table[own]) ** 16).mean()
     actual = pass_at_k(table["correct"], table["total"], [16]).mean()
@@ -94,6 +95,10 @@ def test_only_questions_with_many_samples_tell_how_many_lie_between(results, con
     deep = shallow.iloc[40:]
     expected = (deep["correct"] / deep["total"]).between(0.1, 0.9, inclusive="neither").mean() - 0.5
     assert found == pytest.approx(expected)
+    c, n = deep["correct"], deep["total"]
+    apart = (2 * c * (n - c) / (n * (n - 1))).sum() + 40  # one right of two: always apart
+    found = compared.set_index("what").loc[TARGETS, "estimate"]
+    assert found == pytest.approx(apart / len(shallow))
 
 
 def test_a_probe_of_the_same_training_set_is_no_other_probe(results, concentrations):
@@ -116,8 +121,11 @@ def test_budgets_and_votes_have_the_verdicts_of_their_pages(compared, results, c
     for dataset, result in found.items():
         assert result == signs.get(expected[dataset], "inconclusive")
     against = compare_with_nearest_probe(results)
-    votes = against[against["method"] == "Response consistency"].set_index("dataset")["verdict"]
-    found = compared[compared["what"] == FURTHER].set_index("dataset")["result"]
+    against = against[against["method"] == "Response consistency"].set_index("dataset")
+    votes = against["verdict"]
+    further = compared[compared["what"] == FURTHER].set_index("dataset")
+    assert (further["low"] == -against["high"][further.index]).all()
+    found = further["result"]
     for dataset, result in found.items():
         assert result == {"worse": "holds", "better": "fails"}.get(votes[dataset], "inconclusive")
 

@@ -96,7 +96,8 @@ def test_a_model_without_a_chat_template_completes_a_text() -> None:
     base = MODEL.model_copy(update={"prompt_style": "completion"})
     read = encode(tokenizer, base, request)
     assert read == [words["ask"], words["hm"], words["ask"]]  # Q: and A: are unknown words here
-    assert divided(tokenizer, "hm", [words["Paris"]], base) == (None, "Paris")
+    said = [words["Paris"], words["end"]]
+    assert divided(tokenizer, "hm", said, base) == (None, "Paris"), "without the special token"
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def test_a_retry_after_longer_than_the_patience_is_not_waited_for() -> None:
             raw(b'{"choices": []}'),
             'an answer that cannot be read: status 200: {"choices": []}, after',
         ),
+        (raw(b"It is Paris.", Content_Encoding="gzip"), "failed to decode it"),
     ],
 )
 def test_what_does_not_pass_fails_after_four_attempts(fault: Fault, reason: str) -> None:

@@ -70,7 +70,10 @@ def test_what_the_protocol_does_not_know_is_said_only_where_it_is_needed() -> No
         assert (body["temperature"], body["top_p"], body["top_k"]) == (0.7, 0.8, 20)
         assert body.keys().isdisjoint({"min_p", "repetition_penalty"})
     with ChatServer(software="someone") as server:
-        draw(open_at(server), requests(1, 1))
+        engine = open_at(server)
+        draw(engine, requests(1, 1))
+        with pytest.raises(InputError, match="a server gives no hidden states; use --engine"):
+            engine.hidden_states(requests(1, 1))
         [body] = server.asked
         assert body.keys() == {"model", "messages", "max_tokens", "temperature", "top_p", "seed"}
     with ChatServer(models=("gpt-oss-20b",)) as server:
@@ -123,13 +126,14 @@ CUT = {"message": {"content": "Perhaps 41. But"}, "finish_reason": "length"}
 SHORT = {"message": {"content": "42"}, "finish_reason": "stop"}
 
 
-@pytest.mark.parametrize("order", [[WHOLE, CUT], [CUT, CUT, WHOLE, CUT]])
+@pytest.mark.parametrize("order", [[WHOLE, CUT], [CUT, CUT, WHOLE, CUT], [WHOLE, SHORT, CUT]])
 def test_a_cut_reasoning_that_the_prompt_began_is_no_answer(order: list[dict[str, Any]]) -> None:
     with ChatServer(choice=lambda index: order[index]) as server:
         rows, _ = draw(open_at(server, in_flight=1), requests(1, len(order)))
-    parts = {"stop": ("6 x 7 is 42.", "42"), "length": ("Perhaps 41. But", "")}
+    whole, cut, short = ("6 x 7 is 42.", "42"), ("Perhaps 41. But", ""), (None, "42")
+    parts = {id(WHOLE): ("stop", *whole), id(CUT): ("length", *cut), id(SHORT): ("stop", *short)}
     assert [(row.finish_reason, row.reasoning, row.response) for row in rows] == [
-        (reply["finish_reason"], *parts[reply["finish_reason"]]) for reply in order
+        parts[id(reply)] for reply in order
     ]
 
 
