@@ -28,6 +28,7 @@ from capcal_lib.places import (
 )
 
 WORKERS = 2
+MADE_BELOW = "# made below"  # the book leaves out what a cell without source shows
 LOCKS = ("lock", "files.lock")  # of a run; the second of earlier versions
 Say = Callable[[str], object]
 
@@ -208,13 +209,13 @@ def lift(notebook: dict[str, Any]) -> None:
     >>> page = {"cells": [cell("Title"), cell("1"), cell("draw", "picture"), cell("Below.")]}
     >>> lift(page)
     >>> [(shown["source"], len(shown["outputs"])) for shown in page["cells"]]
-    [('Title', 1), ('', 1), ('Below.', 1), ('1', 1), ('draw', 0)]
+    [('Title', 1), ('# made below', 1), ('Below.', 1), ('1', 1), ('draw', 0)]
     """
     title, *cells = notebook["cells"]
     lifted = []
     for tag in ("finding", "picture"):
         for cell in [cell for cell in cells if tag in cell["metadata"].get("tags", ())]:
-            shown = deepcopy(cell) | {"id": f"{cell['id']}-shown", "source": ""}
+            shown = deepcopy(cell) | {"id": f"{cell['id']}-shown", "source": MADE_BELOW}
             shown["metadata"]["tags"] = [tag, "remove-input"]
             lifted.append(shown)
             cell["outputs"] = []

@@ -21,7 +21,7 @@ import yaml
 from pack_workshop import class_facts, class_page, class_set
 
 from capcal_lib.metrics import binomial_interval, capability_brier
-from capcal_lib.places import BOOK, BUILD, ROOT
+from capcal_lib.places import BOOK, BUILD, NOTEBOOKS, ROOT
 
 HTML = BUILD / "book" / "_build" / "html"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -292,6 +292,19 @@ def left_out(status: str) -> int:
     """Return of how many questions a widget says that a method has no confidence."""
     said = re.search(r"Left out: (\d+) of", status)
     return int(said[1]) if said else 0
+
+
+def test_a_page_shows_its_finding_and_its_picture_on_top() -> None:
+    shown = 0
+    for source in NOTEBOOKS.glob("*.py"):
+        text = (HTML / "notebooks" / f"{source.stem}.html").read_text(encoding="utf-8")
+        for tag in ("finding", "picture"):
+            if re.search(rf'tags=\[[^]]*"{tag}"', source.read_text(encoding="utf-8")):
+                _, *lifted = text.split(f"tag_{tag} tag_remove-input")
+                assert lifted, source
+                assert all("cell_output" in each[:200] for each in lifted), source
+                shown += 1
+    assert shown > len([*NOTEBOOKS.glob("*.py")])
 
 
 def test_an_old_address_leads_to_its_page() -> None:
