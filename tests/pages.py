@@ -23,11 +23,11 @@ Run = Callable[..., NotebookNode]
 AFRESH = """\
 %reset -f
 %reset -f in
-import sys
+import warnings
 from matplotlib import pyplot
 pyplot.close("all")
-for module in [*sys.modules.values()]:
-    vars(module).pop("__warningregistry__", None)
+with warnings.catch_warnings():
+    pass  # Python forgets which warnings it has shown
 """
 
 
