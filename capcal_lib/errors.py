@@ -57,7 +57,13 @@ def not_installed(error: ModuleNotFoundError) -> NotInstalled:
 
 @contextmanager
 def naming_extra() -> Iterator[None]:
-    """Name the extra to install if an import in the ``with`` statement fails."""
+    """Name the extra to install if a package that the ``with`` statement imports is missing.
+
+    >>> with naming_extra():  # what is there and broken says itself what is wrong
+    ...     raise ImportError("a symbol is not found", name="torch")
+    Traceback (most recent call last):
+    ImportError: a symbol is not found
+    """
     try:
         yield
     except ModuleNotFoundError as error:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import typer
 from rich.console import Console
@@ -32,6 +33,7 @@ from capcal_lib.probes.features import read_features
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results, score
 from capcal_lib.runs import Run, open_runs
+from capcal_lib.runs.artifacts import CONFIDENCES
 from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.engines import Failure
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
@@ -199,9 +201,16 @@ def test_a_judge_judges_each_answer_once_and_its_verdicts_are_scored(
             for one in requests:
                 yield Failure(one.question.id, one.sample_indices, "status 400: no")
 
+    asked: list[dict[str, Any]] = []
+
     def open_as(engine: type[SimulatedEngine]) -> None:
         opened = "capcal_lib.grading.judgements.open_engine"
-        monkeypatch.setattr(opened, lambda model, name=None, **_: engine(model))
+
+        def open_engine(model: Any, name: str | None = None, **given: Any) -> SimulatedEngine:
+            asked.append(given)
+            return engine(model)
+
+        monkeypatch.setattr(opened, open_engine)
 
     where = ("--model", "simulated", "--dataset", "mini-capitals", "--store", tmp_path)
     capcal("sample", *where, "--k", 10, "--limit", 5)
@@ -212,7 +221,8 @@ def test_a_judge_judges_each_answer_once_and_its_verdicts_are_scored(
     status, _, err = capcal("judge", *where, "--judge", "simulated")
     assert (status, "answers got no reply (" in err) == (1, True)
     open_as(Kind)
-    status, out, err = capcal("judge", *where, "--judge", "simulated")
+    status, out, err = capcal("judge", *where, "--judge", "simulated", "--in-flight", 3)
+    assert asked[-1]["in_flight"] == 3
     assert (status, "distinct answers judged, 0 already there" in out) == (0, True)
     assert "10 of 10 answers" in err
     uniform = []
@@ -263,6 +273,13 @@ def test_merge_status_and_verify(tmp_path: Path, capcal: Capcal) -> None:
     next(folder.glob("samples-*")).unlink()
     status, out, _ = capcal("verify", "--store", both)
     assert (status, "6 samples missing, which `capcal sample` draws" in out) == (1, True)
+    for store in (one, other):
+        capcal("confidence", *SIMULATED, "--method", "p-true", "--store", store)
+    [run] = open_runs(other)
+    kept = run.path(CONFIDENCES, "p-true")
+    pq.write_table(pq.read_table(kept).replace_schema_metadata({"words": "others"}), kept)
+    out = capcal("merge", tmp_path / "again", one, other)[1]
+    assert "which was made with other settings than" in out
 
 
 def test_samples_are_shown_where_their_question_is_not_at_hand(
@@ -297,13 +314,17 @@ def test_a_run_is_looked_at_and_removed(tmp_path: Path, capcal: Capcal) -> None:
     assert out.startswith(questions[names[0]].text.split("\n")[0])
     assert f"right answer: {questions[names[0]].answer.gold}" in out
     assert "correct, extracted" in out
+    capcal("sample", *SIMULATED, *store, "--k", 4, "--ids", ids)
+    partly = capcal("show", key, "--question", names[0], *store)[1]
+    assert partly.startswith(out)
+    assert "sample 3: not graded\n" in partly
     assert "' (boxed)\n" in out, "where the answer was found"
     heads, *_ = capcal("show", key, *store)[1].splitlines()
     assert heads.split() == ["question_id", "samples", "correct", "not_scored"]
     for wrong in ((key, "--question", "nowhere"), (key, "--split", "train"), ("ffff",)):
         assert capcal("show", *wrong, *store)[0] == 2
     out = capcal("rm", key, *store)[1]
-    assert "6 samples, verdicts: yes" in out
+    assert "8 samples, verdicts: stale: 6 of 8" in out
     assert made.folder.exists()
     assert out == capcal("rm", *SIMULATED, *store)[1]
     hint = shlex.split(out.rpartition("to remove it: capcal ")[2])

@@ -35,9 +35,9 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small repository with one notebook, a few modules and one manifest."""
     for name, content in {
         "notebooks/00_say.ipynb": notebook("print(model)"),
-        "capcal_lib/one.py": "",
+        "capcal_lib/room/one.py": "",
         "data_manifests/one.yaml": "a: 1",
-        "runs/recorded/one.parquet": "",
+        "runs/recorded/room/one.parquet": "",
         "requirements.lock": "",
         "book/_toc.yml": "",
     }.items():
@@ -76,9 +76,9 @@ def test_only_what_changed_is_executed_again(house: Path, monkeypatch: pytest.Mo
     assert run(house) == ["00_say, unchanged"]
     for changed in (
         "notebooks/00_say.ipynb",
-        "capcal_lib/one.py",
+        "capcal_lib/room/one.py",
         "data_manifests/one.yaml",
-        "runs/recorded/one.parquet",
+        "runs/recorded/room/one.parquet",
         "requirements.lock",
     ):
         path = house / changed

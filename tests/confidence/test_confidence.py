@@ -76,7 +76,7 @@ READ = {
         r"It is 0.3 or so: \boxed{0.7}. I gave 0.9 before.",  # a box goes before running text
         *("Probability: 7/10", "70%, plus or minus 10 percent", "My best guess is 70%."),
     ],
-    1.0: [r"\boxed{1}", r"\boxed{1.}", r"\boxed{100\%}", " 1 ", "P = 1"],
+    1.0: [r"\boxed{1}", r"\boxed{1.}", r"\boxed{100\%}", " 1 ", "P = 1", "10/10"],
     0.0: [r"\boxed{0}", "0", "Probability: 0"],
     0.4: ["confidence≈0.4", "(0.4)"],
     0.2: ["no more than 20%", r"<think>\boxed{0.9}</think>\boxed{0.2}"],

@@ -42,6 +42,11 @@ def test_decimals_and_thousands_are_exact(digits: int, places: int, sign: str) -
     assert canonical(decimal, "number") == canonical(decimal.replace(",", ""), "math") == str(value)
 
 
+def test_the_end_of_a_sentence_is_no_part_of_a_number() -> None:
+    assert {read_number(f"5{end}") for end in ("", ".", ",", ";", " .")} == {read_number("5")}
+    assert read_number("5") is not None
+
+
 def test_what_is_no_number_is_not_read_as_one() -> None:
     for text in (
         *("5x", "5^2", "2x = 5", "x = 1 or x = 5", "1:2", "5!", "5/0", "5 and a half", ""),

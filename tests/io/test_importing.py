@@ -271,6 +271,11 @@ def test_a_response_that_was_left_out_leaves_a_gap_which_a_later_file_fills(
     assert read_samples(again.run)["response"].tolist() == ["1", "3", "2"]
 
 
+def test_a_setting_that_is_given_goes_before_that_of_the_file(take: Take, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", good(temperature=0.2))
+    assert take(path, settings={"temperature": 0.7}).run.identity.sampling.temperature == 0.7
+
+
 @pytest.mark.parametrize(("rows", "message"), BAD.values(), ids=BAD)
 def test_a_bad_file_is_one_line_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: Any, message: str

@@ -115,6 +115,7 @@ def test_a_series_gives_a_series_and_what_is_not_fitted_says_so():
     given = pd.Series(s, [f"q{at}" for at in range(40)])
     found = Calibrator("platt").fit(given, correct, total).predict(given[::-1])
     assert found.index.tolist() == given.index[::-1].tolist()
+    assert Calibrator().method == "isotonic"
     with pytest.raises(InputError, match="call fit first"):
         Calibrator().predict([0.5])
 

@@ -50,6 +50,16 @@ def test_distances_by_hand() -> None:
     assert plug_in["mean distance"].tolist() == pytest.approx([0.25, 2 * 0.9 * 0.1])
 
 
+def test_questions_of_a_subject_are_one_cluster_of_an_interval() -> None:
+    names = [f"mmlu/test/{subject}/{n}" for subject in ("anatomy", "law", "art") for n in range(4)]
+    index = pd.MultiIndex.from_product([["mmlu"], names], names=["dataset", "question_id"])
+    counts = {"correct": [1] * 4 + [2] * 4 + [4] * 4, "total": 4}  # alike within a subject
+    found = response_distances(pd.DataFrame(counts, index)).loc["mmlu"]
+    distances = np.repeat([0.5, 2 / 3, 0], 4)
+    wanted = mean_interval(distances, clusters=np.repeat([0, 1, 2], 4), bounds=(0, 0.5))
+    assert found[["mean distance", "low", "high"]].tolist() == pytest.approx(list(wanted))
+
+
 def test_questions_with_one_sample_have_no_distances_and_two_may_lie_apart_by_one() -> None:
     single = response_distances(made().query("total == 1"))
     assert single.empty

@@ -164,6 +164,13 @@ def test_the_record_says_with_what_the_run_was_made(tmp_path: Path) -> None:
     assert {"started", "machine", "python", "capcal", "torch"} <= record.made_with.keys()
 
 
+def test_the_record_keeps_no_login_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:secret@host/v1")
+    record = describe(MODEL, SET, "test", QUESTIONS, engine="openai", seed=0)
+    assert record.made_with["server"] == "host/v1"
+    assert "secret" not in record.model_dump_json()
+
+
 def key(**changes: object) -> str:
     """Return the key of the run that these changes of the model or of the call make."""
     call = {"dataset": SET, "split": "test", "questions": QUESTIONS, "seed": 0}

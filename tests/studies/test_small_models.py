@@ -116,7 +116,9 @@ def test_budgets_and_votes_have_the_verdicts_of_their_pages(compared, results, c
     spent = compare_spending(results, concentrations).query("B == 2")
     signs = {"better": "holds", "worse": "fails"}
     expected = spent[spent["rule"] == "Probe, posterior"].set_index("dataset")["verdict"]
-    found = compared[compared["what"] == "budget by probe > even"].set_index("dataset")["result"]
+    found = compared[compared["what"] == "budget by probe > even"]
+    assert found["nearest"].all()
+    found = found.set_index("dataset")["result"]
     assert len(found) > 1
     for dataset, result in found.items():
         assert result == signs.get(expected[dataset], "inconclusive")

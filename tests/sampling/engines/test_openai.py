@@ -97,19 +97,20 @@ def test_reasoning_is_kept_apart() -> None:
     replies = [
         {"content": "4", "reasoning_content": "2 + 2"},
         {"content": "4", "reasoning": "2 + 2"},
+        {"content": "<think>So</think>4", "reasoning": "2 + 2"},
         {"content": "<think>2 + 2</think>4"},
         {"content": None, "reasoning": "2 + 2"},
         {"content": "4"},
         {"content": ""},
     ]
-    ends = ["stop", "stop", "stop", "length", "stop", "length"]
+    ends = ["stop", "stop", "stop", "stop", "length", "stop", "length"]
     with ChatServer(
         choice=lambda index: {"message": replies[index], "finish_reason": ends[index]}
     ) as server:
-        rows, _ = draw(open_at(server, in_flight=1), requests(1, 6))
+        rows, _ = draw(open_at(server, in_flight=1), requests(1, 7))
     assert [(row.reasoning, row.response, row.finish_reason) for row in rows] == [
-        ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"),
-        ("2 + 2", "", "length"), (None, "4", "stop"), (None, "", "length"),
+        ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"), ("2 + 2\nSo", "4", "stop"),
+        ("2 + 2", "4", "stop"), ("2 + 2", "", "length"), (None, "4", "stop"), (None, "", "length"),
     ]  # fmt: skip
 
 

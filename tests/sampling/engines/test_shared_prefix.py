@@ -12,14 +12,19 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402 -- needs torch
-from tests.sampling.engines.tiny_models import draw, plain_logits, request, settings  # noqa: E402
+from tests.sampling.engines.tiny_models import draw, plain, plain_logits, request, settings  # noqa: E402
 
 
-@pytest.mark.parametrize("architecture", ["qwen3", "olmo2"])
+@pytest.mark.parametrize(("architecture", "scaling"), [("qwen3", 0.1), ("olmo2", 0.25)])
 def test_every_step_has_the_logits_of_plain_transformers(
-    architecture: str, engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
+    architecture: str,
+    scaling: float,
+    engines: Callable[[str], TransformersEngine],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     engine = engines(architecture)
+    for layer in [*engine.network.model.layers, *plain(engine).model.layers]:
+        monkeypatch.setattr(layer.self_attn, "scaling", scaling)
     seen: dict[tuple[int, ...], Any] = {}
     step, begin = engine._step, engine._begin
 
