@@ -97,12 +97,8 @@ of_shown = points[points["dataset"] == shown]
 
 # %%
 marks = {"x": "share", "y": "response", "hue": "correct", "style": "correct"}
-marks |= {
-    "alpha": 0.7,
-    "legend": False,
-    "markers": {False: "X", True: "o"},
-    "rasterized": True,
-}
+marks |= {"alpha": 0.7, "legend": False, "markers": {False: "X", True: "o"}}
+marks["rasterized"] = True  # thousands of points
 marks["palette"] = {False: "#bc3e0b", True: style.ACCENT}
 bands = {"yticks": [0, 1], "yticklabels": ["incorrect", "correct"]}
 bands["ylim"] = (-0.4, 1.4)
