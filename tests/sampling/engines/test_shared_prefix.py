@@ -25,6 +25,8 @@ def test_every_step_has_the_logits_of_plain_transformers(
     engine = engines(architecture)
     for layer in [*engine.network.model.layers, *plain(engine).model.layers]:
         monkeypatch.setattr(layer.self_attn, "scaling", scaling)
+    for name, empty in (("_cache", None), ("_cached", [])):  # as of a new engine, and back
+        monkeypatch.setattr(engine, name, empty)
     seen: dict[tuple[int, ...], Any] = {}
     step, begin = engine._step, engine._begin
 
