@@ -74,14 +74,6 @@ def row(dataset: str, split: str, number: int) -> dict[str, Any]:
 def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with manifests whose questions are stand-ins, and what makes python take them."""
     folder = tmp_path_factory.mktemp("laboratory")
-    furnish(folder, TEST, TRAINING)
-    return folder
-
-
-def furnish(folder: Path, test: int, training: int) -> None:
-    """Put manifests into a folder whose splits have so many questions, all stand-ins, and what
-    makes python take them.
-    """
     shutil.copytree(MANIFESTS, folder / "data_manifests")
     for path in (folder / "data_manifests" / "datasets").glob("*.yaml"):
         manifest = yaml.safe_load(path.read_text())
@@ -89,7 +81,7 @@ def furnish(folder: Path, test: int, training: int) -> None:
             continue
         for split, entry in manifest["splits"].items():
             more = path.stem == "math500"  # so that its probe is nearest to AIME25, as in fact
-            number = test if split == manifest["evaluation_split"] else training + more
+            number = TEST if split == manifest["evaluation_split"] else TRAINING + more
             rows = [row(path.stem, split, each) for each in range(number)]
             file = folder / f"{path.stem}-{split}.{'csv' if path.stem == 'gpqa' else 'jsonl'}"
             with file.open("w") as lines:
@@ -106,7 +98,7 @@ def furnish(folder: Path, test: int, training: int) -> None:
                 entry["select"] = {"unique": select}
         manifest.pop("paper_training", None)
         if path.stem in ("triviaqa-1000", "gsm8k", "math500"):
-            manifest["paper_training"] = training
+            manifest["paper_training"] = TRAINING
         path.write_text(yaml.safe_dump(manifest))
     place = str(folder / "data_manifests")
     (folder / "sitecustomize.py").write_text(
@@ -114,6 +106,7 @@ def furnish(folder: Path, test: int, training: int) -> None:
         "from capcal_lib import places\n"
         f"places.MANIFESTS = Path({place!r})\n"
     )
+    return folder
 
 
 class Model(ChatServer):
